@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/gateway/program/control_loop.hpp"
 
+#include <csignal>
+
 #include "control/gateway/program/port_follower.hpp"
 #include "control/log/log.hpp"
 
@@ -63,6 +65,9 @@ std::optional<process::Signal> ControlLoop::handle_signals(Clock::time_point now
                 reload();
                 break;
             case process::Signal::Meaning::Unknown:
+                if (signal.number >= SIGRTMIN) {
+                    break;  // of net_tap, for each frame that it has received
+                }
                 log::get("control").warn(
                     "{} is ignored: penstockd stops on SIGTERM and SIGINT, and reloads on SIGHUP",
                     signal.name());

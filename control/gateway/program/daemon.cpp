@@ -7,6 +7,7 @@
 
 #include "control/gateway/program/drain_readings.hpp"
 #include "control/gateway/program/exhausted_services.hpp"
+#include "control/gateway/program/twin_thread.hpp"
 #include "control/gateway/program/watched_loops.hpp"
 #include "control/gateway/upgrade/step_names.hpp"
 #include "control/gateway/views/metrics_reading.hpp"
@@ -36,8 +37,12 @@ Daemon::Daemon(Options options, Handover handover)
       stop_drain_(options_.drain_on_stop),
       drain_file_(options_.state_file) {}
 
-// Calls end before the objects that they use; workers stop before the ports that they poll.
+// Calls end before the objects that they use; workers stop before the ports that they poll. Calls may take
+// long, and the twins' frames move until the workers stop.
 Daemon::~Daemon() {
+    if (twin_io_ && !twin_thread_.joinable()) {
+        twin_thread_ = move_frames_of(*twin_io_);
+    }
     if (loops_) {
         loops_->stop();
     }
@@ -64,6 +69,7 @@ Daemon::~Daemon() {
         log::get("control").error("exiting without waiting for stopped workers");
         std::_Exit(EXIT_FAILURE);
     }
+    twin_thread_ = {};
     if (workers_) {
         workers_->stop();
     }
@@ -73,6 +79,15 @@ Daemon::~Daemon() {
     }
     for (auto& port : ports_) {
         port->stop();
+    }
+    if (order_ == StartOrder::InTurn && !has_taken_over_) {
+        // The former process has the devices. To close them would take their frames from it.
+        for (auto& port : ports_) {
+            port->abandon();
+        }
+        if (eal_) {
+            eal_->abandon();
+        }
     }
 }
 
@@ -235,6 +250,7 @@ Status Daemon::serve() {
 }
 
 void Daemon::run() {
+    twin_thread_ = {};  // the loop moves the frames from now on
     ControlLoop loop{*twin_io_,
                      *workers_,
                      *linux_follower_,

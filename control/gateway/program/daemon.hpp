@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "control/base/file_lock.hpp"
@@ -22,6 +23,7 @@
 #include "control/gateway/options/options.hpp"
 #include "control/gateway/program/control_loop.hpp"
 #include "control/gateway/program/loop_watch.hpp"
+#include "control/gateway/program/port_setup.hpp"
 #include "control/gateway/program/running.hpp"
 #include "control/gateway/program/stop_drain.hpp"
 #include "control/gateway/program/twin_ports.hpp"
@@ -52,13 +54,6 @@
 
 namespace penstock::gateway {
 
-// The order of the steps of a start.
-enum class StartOrder : uint8_t {
-    Alone,   // no process has the ports
-    Beside,  // a successor prepares the ports while the former process has them
-    After,   // a successor opens the ports when the former process has closed them
-};
-
 // Differs after each save of a file; all zero: there is none.
 struct FileVersion {
     ino_t inode = 0;
@@ -80,23 +75,25 @@ class Daemon {
     // start. Listed in the order of a start alone.
     using Step = Status (Daemon::*)();
     [[nodiscard]] std::span<const Step> steps() const;
-    Status catch_signals();     // before any thread exists
-    Status lock_files();        // no other process may use the sockets or the state file
-    Status plan_workers();      // their CPUs; checks that each has SNAT ports
-    Status open_tables();       // tables that outlive the process, and those of the former one
-    Status start_eal();         // memory and lcores; this thread becomes the main lcore
-    Status take_over();         // a successor waits until the former process has closed its ports
-    Status open_ports();        // DPDK ports, configured, with their buffers
-    Status open_twins();        // the TAP twins
-    Status open_mirror();       // the routes of Linux through the twins
-    Status load_last_good();    // the initial state
-    Status start_ports();       // the NICs receive, and the rules that they support are known
-    Status prepare_workers();   // memory, tables and rings
-    Status refresh_state();     // of a successor that has loaded it before take_over()
-    Status launch_workers();    // connections of the former process; packets are forwarded from here on
+    Status catch_signals();    // before any thread exists
+    Status lock_files();       // no other process may use the sockets or the state file
+    Status plan_workers();     // their CPUs; checks that each has SNAT ports
+    Status open_tables();      // tables that outlive the process, and those of the former one
+    Status start_eal();        // memory and lcores; this thread becomes the main lcore
+    Status take_over();        // a successor waits until the former process has handed over
+    Status probe_ports();      // DPDK ports and their buffers
+    Status configure_ports();  // their queues
+    Status open_twins();       // the TAP twins
+    Status open_mirror();      // the routes of Linux through the twins
+    Status load_last_good();   // the initial state
+    Status start_ports();      // the NICs receive, and the rules that they support are known
+    Status prepare_workers();  // memory, tables and rings
+    Status attach_ports();     // of a successor that has prepared the workers before it could start the ports
+    Status refresh_state();    // of a successor that has loaded it before take_over()
+    Status launch_workers();   // connections of the former process; packets are forwarded from here on
+    Status start_twin_io();    // the twins' frames move from here on
     Status start_reconciler();  // states and routes are applied from here on
-    Status start_twin_io();
-    Status serve();  // gRPC, metrics and health
+    Status serve();             // gRPC, metrics and health
 
     // Returns after a signal to stop.
     void run();
@@ -111,6 +108,7 @@ class Daemon {
     [[nodiscard]] Status lock_named_files();
     [[nodiscard]] StartOrder start_order() const;
     void inherit_interfaces();
+    void install_rules(config::Snapshot& initial);
     void place_tables(worker::WorkerSetOptions& options);
     [[nodiscard]] std::optional<adopt::FormerTables> former_tables();
     void put_tables_in_force(const adopt::Report& report);
@@ -124,6 +122,7 @@ class Daemon {
     Options options_;
     Handover handover_;
     const StartOrder order_;
+    bool has_taken_over_ = false;
     UpgradeRequests upgrades_;
     process::ServiceManager service_manager_;
     process::ServiceReports reports_;  // used by the thread of loops_
@@ -151,6 +150,7 @@ class Daemon {
     std::unique_ptr<FlowFollower> flows_;            // destroyed before the workers and the ports
     std::unique_ptr<TwinPorts> twin_ports_;
     std::unique_ptr<drivers::TwinIo> twin_io_;
+    std::jthread twin_thread_;                                      // uses twin_io_ before and after run()
     std::unique_ptr<drivers::VipAddresses> vip_addresses_;          // VipPresenceMode::Addresses only
     std::unique_ptr<drivers::VipRoutes> vip_routes_;                // VipPresenceMode::Routes and Arp
     std::unique_ptr<drivers::VipAnnouncements> vip_announcements_;  // VipPresenceMode::Addresses and Arp

@@ -11,6 +11,7 @@
 #include "control/gateway/program/daemon.hpp"
 #include "control/gateway/program/driver_notices.hpp"
 #include "control/gateway/program/port_setup.hpp"
+#include "control/gateway/program/twin_thread.hpp"
 #include "control/gateway/rules/blocklist.hpp"
 #include "control/gateway/upgrade/step_names.hpp"
 #include "control/log/log.hpp"
@@ -71,15 +72,22 @@ Status Daemon::start_eal() {
     return {};
 }
 
-Status Daemon::open_ports() {
+Status Daemon::probe_ports() {
     // With the key of the former process, replies of its connections arrive at the same workers.
     rss_key_ = tables_->former_rss_key();
     if (rss_key_.empty()) {
         rss_key_ = drivers::random_rss_key();
     }
-    PENSTOCK_TRY_STATUS(open_nic_ports(options_, static_cast<unsigned>(cores_.worker_cpus.size()), rss_key_,
-                                       order_ == StartOrder::Beside, pools_, ports_));
+    PENSTOCK_TRY_STATUS(probe_nic_ports(options_, static_cast<unsigned>(cores_.worker_cpus.size()), rss_key_,
+                                        order_, pools_, ports_));
     inherit_interfaces();
+    handover_.note_step(step::kPortsProbed);
+    return {};
+}
+
+Status Daemon::configure_ports() {
+    PENSTOCK_TRY_STATUS(
+        configure_nic_ports(static_cast<unsigned>(cores_.worker_cpus.size()), pools_, ports_));
     handover_.note_step(step::kPortsOpened);
     return {};
 }
@@ -140,13 +148,29 @@ Status Daemon::start_ports() {
 
 Status Daemon::prepare_workers() {
     worker::WorkerSetOptions options = worker_options(options_, *eal_, ports_);
-    flows_->before_publish(*initial_);
-    while (flows_->work()) {  // rules of the initial configuration are in the NICs before the first packet
+    if (flows_) {
+        install_rules(*initial_);
     }
     place_tables(options);
     PENSTOCK_TRY(workers_, worker::WorkerSet::prepare(std::move(options), std::move(initial_)));
     handover_.note_step(step::kWorkersPrepared);
     return {};
+}
+
+// Of workers that were prepared before the ports were started.
+Status Daemon::attach_ports() {
+    PENSTOCK_TRY_STATUS(workers_->set_ports(worker_options(options_, *eal_, ports_).ports));
+    auto next = std::make_unique<config::Snapshot>(workers_->current());
+    install_rules(*next);
+    workers_->publish(std::move(next));
+    return {};
+}
+
+// Rules of the initial configuration are in the NICs before the first packet.
+void Daemon::install_rules(config::Snapshot& initial) {
+    flows_->before_publish(initial);
+    while (flows_->work()) {
+    }
 }
 
 Status Daemon::launch_workers() {
@@ -188,7 +212,10 @@ Status Daemon::start_twin_io() {
     if (handover_.is_supervised()) {
         PENSTOCK_TRY_STATUS(twin_io_->also_wake_on(handover_.fd()));
     }
-    return twin_io_->also_wake_on(signals_->fd());
+    PENSTOCK_TRY_STATUS(twin_io_->also_wake_on(signals_->fd()));
+    twin_thread_ = move_frames_of(*twin_io_);  // the steps that follow may take long
+    handover_.note_step(step::kTwinsServed);
+    return {};
 }
 
 }  // namespace penstock::gateway

@@ -19,22 +19,42 @@
 namespace penstock::gateway {
 namespace {
 
-constexpr std::array<Daemon::Step, 16> kAlone{
-    &Daemon::catch_signals,  &Daemon::lock_files,       &Daemon::plan_workers,  &Daemon::open_tables,
-    &Daemon::start_eal,      &Daemon::take_over,        &Daemon::open_ports,    &Daemon::open_twins,
-    &Daemon::open_mirror,    &Daemon::load_last_good,   &Daemon::start_ports,   &Daemon::prepare_workers,
-    &Daemon::launch_workers, &Daemon::start_reconciler, &Daemon::start_twin_io, &Daemon::serve};
+constexpr std::array<Daemon::Step, 17> kAlone{&Daemon::catch_signals,
+                                              &Daemon::lock_files,
+                                              &Daemon::plan_workers,
+                                              &Daemon::open_tables,
+                                              &Daemon::start_eal,
+                                              &Daemon::take_over,
+                                              &Daemon::probe_ports,
+                                              &Daemon::configure_ports,
+                                              &Daemon::open_twins,
+                                              &Daemon::open_mirror,
+                                              &Daemon::load_last_good,
+                                              &Daemon::start_ports,
+                                              &Daemon::prepare_workers,
+                                              &Daemon::launch_workers,
+                                              &Daemon::start_twin_io,
+                                              &Daemon::start_reconciler,
+                                              &Daemon::serve};
 // Everything before take_over() is no part of the pause. Workers do not use twins, so these come last.
-constexpr std::array<Daemon::Step, 16> kBeside{
-    &Daemon::catch_signals,   &Daemon::plan_workers,     &Daemon::open_tables,   &Daemon::start_eal,
-    &Daemon::open_mirror,     &Daemon::load_last_good,   &Daemon::open_ports,    &Daemon::start_ports,
-    &Daemon::prepare_workers, &Daemon::take_over,        &Daemon::refresh_state, &Daemon::launch_workers,
-    &Daemon::open_twins,      &Daemon::start_reconciler, &Daemon::start_twin_io, &Daemon::serve};
-constexpr std::array<Daemon::Step, 16> kAfter{
-    &Daemon::catch_signals, &Daemon::plan_workers,     &Daemon::open_tables,     &Daemon::start_eal,
-    &Daemon::open_mirror,   &Daemon::load_last_good,   &Daemon::take_over,       &Daemon::refresh_state,
-    &Daemon::open_ports,    &Daemon::start_ports,      &Daemon::prepare_workers, &Daemon::launch_workers,
-    &Daemon::open_twins,    &Daemon::start_reconciler, &Daemon::start_twin_io,   &Daemon::serve};
+constexpr std::array<Daemon::Step, 17> kBeside{
+    &Daemon::catch_signals,  &Daemon::plan_workers,    &Daemon::open_tables,   &Daemon::start_eal,
+    &Daemon::open_mirror,    &Daemon::load_last_good,  &Daemon::probe_ports,   &Daemon::configure_ports,
+    &Daemon::start_ports,    &Daemon::prepare_workers, &Daemon::take_over,     &Daemon::refresh_state,
+    &Daemon::launch_workers, &Daemon::open_twins,      &Daemon::start_twin_io, &Daemon::start_reconciler,
+    &Daemon::serve};
+constexpr std::array<Daemon::Step, 18> kInTurn{
+    &Daemon::catch_signals,    &Daemon::plan_workers,   &Daemon::open_tables,     &Daemon::start_eal,
+    &Daemon::open_mirror,      &Daemon::load_last_good, &Daemon::probe_ports,     &Daemon::prepare_workers,
+    &Daemon::take_over,        &Daemon::refresh_state,  &Daemon::configure_ports, &Daemon::start_ports,
+    &Daemon::attach_ports,     &Daemon::launch_workers, &Daemon::open_twins,      &Daemon::start_twin_io,
+    &Daemon::start_reconciler, &Daemon::serve};
+constexpr std::array<Daemon::Step, 17> kAfter{
+    &Daemon::catch_signals,  &Daemon::plan_workers,    &Daemon::open_tables,   &Daemon::start_eal,
+    &Daemon::open_mirror,    &Daemon::load_last_good,  &Daemon::take_over,     &Daemon::refresh_state,
+    &Daemon::probe_ports,    &Daemon::configure_ports, &Daemon::start_ports,   &Daemon::prepare_workers,
+    &Daemon::launch_workers, &Daemon::open_twins,      &Daemon::start_twin_io, &Daemon::start_reconciler,
+    &Daemon::serve};
 
 v1::InterfaceChange proto_of(const std::string& interface, const drivers::InterfaceChanges& changes) {
     v1::InterfaceChange out;
@@ -73,13 +93,15 @@ StartOrder Daemon::start_order() const {
     if (!handover_.is_successor() || !has_twins) {
         return StartOrder::Alone;
     }
-    return can_open_twice(options_.ports) ? StartOrder::Beside : StartOrder::After;
+    return order_of_successor(options_.ports);
 }
 
 std::span<const Daemon::Step> Daemon::steps() const {
     switch (order_) {
         case StartOrder::Beside:
             return kBeside;
+        case StartOrder::InTurn:
+            return kInTurn;
         case StartOrder::After:
             return kAfter;
         case StartOrder::Alone:
@@ -116,7 +138,7 @@ void Daemon::hand_over() {
     for (const auto& port : ports_) {
         *note.add_changes() = proto_of(port->facts().interface, port->leave_interface());
     }
-    if (can_open_twice(options_.ports)) {
+    if (order_of_successor(options_.ports) == StartOrder::Beside) {
         for (const auto& port : ports_) {
             port->unlock();
         }
@@ -135,6 +157,7 @@ Status Daemon::take_over() {
     }
     log::get("control").info("prepared, the former process is awaited");
     PENSTOCK_TRY_STATUS(handover_.await_take_over(kVersion));
+    has_taken_over_ = true;
     // Frames that the former process may have forwarded. What arrives from now on waits for the workers.
     for (const auto& port : ports_) {
         port->discard_received();
@@ -163,7 +186,9 @@ Status Daemon::refresh_state() {
     if (has_new_routes || version_of(options_.state_file) != loaded_) {
         PENSTOCK_TRY_STATUS(load_last_good());
         if (workers_) {
-            flows_->before_publish(*initial_);
+            if (flows_) {
+                flows_->before_publish(*initial_);
+            }
             workers_->publish(std::move(initial_));
         }
     }

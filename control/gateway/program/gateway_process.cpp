@@ -58,6 +58,13 @@ void write_all(int fd, std::string_view text) {
 
 }  // namespace
 
+std::string own_path() {
+    std::string path(4096, '\0');
+    const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
+    path.resize(length > 0 ? static_cast<size_t>(length) : 0);
+    return path;
+}
+
 Result<GatewayProcess> GatewayProcess::start(char** arguments, Descriptor binary, Role role) {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {

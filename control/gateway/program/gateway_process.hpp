@@ -13,10 +13,16 @@
 
 namespace penstock::gateway {
 
+// The path of this program, which may lead to a newer binary by now.
+[[nodiscard]] std::string own_path();
+
 // Moved as a whole; one thread.
 class GatewayProcess {
  public:
-    enum class Role { Current, Successor };
+    enum class Role {
+        Current,
+        Successor,  // waits for the order to take over
+    };
 
     GatewayProcess() = default;  // none
     // Starts `binary`, opened for reading, with the arguments of this process. The kernel ends the child with

@@ -14,6 +14,30 @@
 #include "drivers/pmd/profiles.hpp"
 
 namespace penstock::gateway {
+namespace {
+
+// The NUMA node of a port's buffers. A port without a node gets them on another port's.
+int socket_of(const drivers::NicPort& port, const NicPorts& ports) {
+    int some_socket = -1;
+    for (const auto& other : ports) {
+        some_socket = std::max(some_socket, other->facts().socket);
+    }
+    return port.facts().socket < 0 ? some_socket : port.facts().socket;
+}
+
+bool can_open_twice(const drivers::DeviceString& device) {
+    return drivers::pmd_profile(device.driver).opens_twice;
+}
+
+// The server's socket of net_memif and the rules of net_tap for its remote interface are made when the device
+// is probed, and end with the device of the former process.
+bool can_probe_twice(const drivers::DeviceString& device) {
+    const std::string* const role = device.argument("role");
+    return drivers::pmd_profile(device.driver).probes_twice && (role == nullptr || *role == "client") &&
+           device.argument("remote") == nullptr;
+}
+
+}  // namespace
 
 std::vector<std::string> pci_devices(const std::vector<PortOption>& ports) {
     std::vector<std::string> devices;
@@ -43,49 +67,57 @@ std::vector<std::string> guarded_interfaces(const std::vector<PortOption>& ports
     return interfaces;
 }
 
-bool can_open_twice(const std::vector<PortOption>& ports) {
-    return std::ranges::all_of(ports, [](const PortOption& port) {
+StartOrder order_of_successor(const std::vector<PortOption>& ports) {
+    StartOrder order = StartOrder::Beside;
+    for (const PortOption& port : ports) {
         const auto device = drivers::DeviceString::parse(port.device);
-        return device && drivers::pmd_profile(device->driver).opens_twice;
-    });
+        if (!device || !(can_open_twice(*device) || can_probe_twice(*device))) {
+            return StartOrder::After;
+        }
+        if (!can_open_twice(*device)) {
+            order = StartOrder::InTurn;
+        }
+    }
+    return order;
 }
 
-Status open_nic_ports(const Options& options, unsigned workers, const std::vector<uint8_t>& rss_key,
-                      bool locks_later, drivers::Mempools& pools, NicPorts& ports) {
-    int some_socket = -1;  // a port without a NUMA node allocates its buffers on another port's node
+Status probe_nic_ports(const Options& options, unsigned workers, const std::vector<uint8_t>& rss_key,
+                       StartOrder order, drivers::Mempools& pools, NicPorts& ports) {
     for (const PortOption& option : options.ports) {
         const NicPortId id{static_cast<uint8_t>(ports.size())};
         PENSTOCK_TRY(auto port,
-                     drivers::NicPort::probe(id,
-                                             {.device = option.device,
-                                              .twin_name = option.twin,
-                                              .addresses = option.addresses,
-                                              .mtu = option.mtu,
-                                              .rx_queues = workers,
-                                              .tx_queues = workers,
-                                              .rss_key = rss_key,
-                                              .rx_interrupts = options.idle == worker::IdleMode::Adaptive,
-                                              .flow_rules = options.flow_rules > 0,
-                                              .isolate = options.vip_isolate,
-                                              .locks_later = locks_later},
-                                             log_driver_notice));
-        some_socket = std::max(some_socket, port->facts().socket);
+                     drivers::NicPort::probe(
+                         id,
+                         {.device = option.device,
+                          .twin_name = option.twin,
+                          .addresses = option.addresses,
+                          .mtu = option.mtu,
+                          .rx_queues = workers,
+                          .tx_queues = workers,
+                          .rss_key = rss_key,
+                          .rx_interrupts = options.idle == worker::IdleMode::Adaptive,
+                          .flow_rules = options.flow_rules > 0,
+                          .isolate = options.vip_isolate,
+                          .locks_later = order == StartOrder::Beside || order == StartOrder::InTurn,
+                          .keeps_mac = order != StartOrder::Alone},
+                         log_driver_notice));
         ports.push_back(std::move(port));
     }
-    const auto socket_of = [&](const drivers::NicPort& port) {
-        return port.facts().socket < 0 ? some_socket : port.facts().socket;
-    };
     std::map<int, drivers::MempoolDemand> demands;
     for (const auto& port : ports) {
-        drivers::MempoolDemand& demand = demands[socket_of(*port)];
+        drivers::MempoolDemand& demand = demands[socket_of(*port, ports)];
         port->add_demand(demand);
         demand.workers = workers;  // each one may hold buffers of every port
     }
     for (const auto& [socket, demand] : demands) {
         PENSTOCK_TRY_STATUS(pools.add(socket, demand));
     }
+    return {};
+}
+
+Status configure_nic_ports(unsigned workers, const drivers::Mempools& pools, const NicPorts& ports) {
     for (const auto& port : ports) {
-        PENSTOCK_TRY_STATUS(port->configure(pools.on(socket_of(*port)), workers));
+        PENSTOCK_TRY_STATUS(port->configure(pools.on(socket_of(*port, ports)), workers));
     }
     return {};
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NicPorts from the options to running ports, and what workers and flow rules need to know about them.
 //
-//   open_nic_ports() -> (the twins open) -> start_nic_ports() -> worker_options()
+//   probe_nic_ports() -> configure_nic_ports() -> (the twins open) -> start_nic_ports() -> worker_options()
 //     probed and configured,                  started, with        for WorkerSet::start()
 //     with buffers                            their flow rules
 //
@@ -24,19 +24,30 @@ namespace penstock::gateway {
 
 using NicPorts = std::vector<std::unique_ptr<drivers::NicPort>>;
 
+// The order of the steps of a start.
+enum class StartOrder : uint8_t {
+    Alone,   // no process has the ports
+    Beside,  // a successor opens the ports while the former process has them
+    InTurn,  // a successor probes the ports meanwhile, and opens them when the former process has closed them
+    After,   // a successor probes and opens the ports when the former process has closed them
+};
+
 // The PCI devices of ports and of their members, for EAL to probe.
 [[nodiscard]] std::vector<std::string> pci_devices(const std::vector<PortOption>& ports);
 // Interfaces whose frames Linux's stack gets as well.
 [[nodiscard]] std::vector<std::string> guarded_interfaces(const std::vector<PortOption>& ports);
-// Whether a second process can open all ports while the first one has them.
-[[nodiscard]] bool can_open_twice(const std::vector<PortOption>& ports);
+// The order for the successor of a process with these ports: never Alone.
+[[nodiscard]] StartOrder order_of_successor(const std::vector<PortOption>& ports);
 // Appends the ports, also those before one that fails, to `ports`, and creates the pools of their buffers.
-// `rss_key` is asked of each port. `locks_later`: as in drivers::NicPortOptions.
-[[nodiscard]] Status open_nic_ports(const Options& options, unsigned workers,
-                                    const std::vector<uint8_t>& rss_key, bool locks_later,
-                                    drivers::Mempools& pools, NicPorts& ports);
+// `rss_key` is asked of each port.
+[[nodiscard]] Status probe_nic_ports(const Options& options, unsigned workers,
+                                     const std::vector<uint8_t>& rss_key, StartOrder order,
+                                     drivers::Mempools& pools, NicPorts& ports);
+// Opens the queues of the ports.
+[[nodiscard]] Status configure_nic_ports(unsigned workers, const drivers::Mempools& pools,
+                                         const NicPorts& ports);
 // Starts the ports, logs their properties, and returns the follower of their flow rules, which is not yet
-// started. Runs after open_nic_ports(), because the rules that a port supports are known only after its
+// started. Runs after configure_nic_ports(), because the rules that a port supports are known only after its
 // start, and the path of its replies depends on them.
 [[nodiscard]] Result<std::unique_ptr<FlowFollower>> start_nic_ports(const Options& options, unsigned workers,
                                                                     const NicPorts& ports);

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -60,7 +59,10 @@ class Supervisor {
     void hear(GatewayProcess& gateway);
     void note_ends();
     void guard_ports();
-    void begin_current(Descriptor binary);
+    void begin_current(Descriptor binary, GatewayProcess::Role role);
+    void restore_former();
+    void end_restoring();
+    void order_take_over(const GatewayProcess& gateway);
     void wait(const process::Signals& signals);
     void report_steps();
     [[nodiscard]] bool must_keep_alive() const;
@@ -71,9 +73,9 @@ class Supervisor {
     // The gateway reports to the service manager itself, except during an upgrade.
     process::ServiceManager service_manager_;
     pid_t reloading_ = 0;  // the gateway process when the upgrade began; 0: none is under way
-    std::optional<Clock::time_point> restores_until_;  // the former binary starts
+    std::optional<Clock::time_point> restores_until_;  // the former binary starts again
     std::vector<std::string> guarded_;
-    std::vector<std::unique_ptr<drivers::IngressGuard>> guards_;  // during an upgrade
+    std::vector<std::unique_ptr<drivers::IngressGuard>> guards_;  // until a gateway process has its own
     std::string path_;  // of the program; a newer one may be there at the next upgrade
     UpgradeSteps steps_;
     UpgradeRecord record_;
@@ -86,15 +88,8 @@ class Supervisor {
     bool is_over_ = false;
 };
 
-std::string own_path() {
-    std::string path(4096, '\0');
-    const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
-    path.resize(length > 0 ? static_cast<size_t>(length) : 0);
-    return path;
-}
-
-void Supervisor::begin_current(Descriptor binary) {
-    auto started = GatewayProcess::start(arguments_, std::move(binary), GatewayProcess::Role::Current);
+void Supervisor::begin_current(Descriptor binary, GatewayProcess::Role role) {
+    auto started = GatewayProcess::start(arguments_, std::move(binary), role);
     if (started) {
         current_ = std::move(*started);
         return;
@@ -102,6 +97,31 @@ void Supervisor::begin_current(Descriptor binary) {
     log::get("control").error("penstockd cannot be started: {}", started.error().what);
     current_ = GatewayProcess();
     is_over_ = true;
+}
+
+// The successor's part without a former process: the twins, with their addresses, routes and sessions, and
+// the settings of interfaces wait for it. Its order to take over is in its socket before it starts to read.
+void Supervisor::restore_former() {
+    current_.kill_and_wait();  // its ports are closed, but it may still be busy with its memory
+    restores_until_ = Clock::now() + UpgradeSteps::kPrepareMax;
+    begin_current(current_.take_binary(), GatewayProcess::Role::Successor);
+    if (current_.runs()) {
+        order_take_over(current_);
+    }
+}
+
+void Supervisor::end_restoring() {
+    restores_until_.reset();
+    guards_.clear();
+}
+
+// The processes may end at any time, so failures to send are ignored here and below.
+void Supervisor::order_take_over(const GatewayProcess& gateway) {
+    std::vector<int> twins;
+    for (const Descriptor& twin : twins_) {
+        twins.push_back(twin.get());
+    }
+    static_cast<void>(send_message(gateway.socket_fd(), UpgradeMessage::TakeOver, handed_over_, twins));
 }
 
 // The twins stay, and with them the addresses that Linux answers for. Without a guard it would reset
@@ -126,7 +146,7 @@ Result<uint64_t> Supervisor::request_upgrade(const std::string& binary, const st
     if (steps_.step() != UpgradeSteps::Step::Idle) {
         return refused({Errc::AlreadyExists, "another upgrade is under way"});
     }
-    if (twins_.empty()) {
+    if (twins_.empty() || restores_until_) {
         return refused({Errc::Outdated, "the gateway does not forward yet"});
     }
     auto opened = open_trusted_binary(path);
@@ -152,7 +172,6 @@ void Supervisor::answer_request(const v1::UpgradeNote& request) {
     static_cast<void>(send_message(current_.socket_fd(), UpgradeMessage::Answer, out));
 }
 
-// The processes may end at any time, so failures to send are ignored here and below.
 void Supervisor::send_record() {
     for (const GatewayProcess* gateway : {&current_, &successor_}) {
         if (gateway->runs()) {
@@ -183,7 +202,7 @@ void Supervisor::take(UpgradeSteps::Result result) {
 // If the upgrade has come to its end.
 void Supervisor::end_upgrade() {
     const bool is_idle = steps_.step() == UpgradeSteps::Step::Idle;
-    if (is_idle) {
+    if (is_idle && !restores_until_) {
         guards_.clear();  // the current process has its own
     }
     if (!record_.is_running() || (!is_idle && steps_.step() != UpgradeSteps::Step::Restoring)) {
@@ -224,16 +243,10 @@ void Supervisor::obey(UpgradeSteps::Order order) {
             send_record();
             static_cast<void>(send_message(current_.socket_fd(), UpgradeMessage::HandOver));
             break;
-        case Order::SendTakeOver: {
+        case Order::SendTakeOver:
             stop_for_test("supervisor orders the take-over");
-            std::vector<int> twins;
-            for (const Descriptor& twin : twins_) {
-                twins.push_back(twin.get());
-            }
-            static_cast<void>(
-                send_message(successor_.socket_fd(), UpgradeMessage::TakeOver, handed_over_, twins));
+            order_take_over(successor_);
             break;
-        }
         case Order::KillFormer:
             current_.send_signal(SIGKILL);
             break;
@@ -249,12 +262,7 @@ void Supervisor::obey(UpgradeSteps::Order order) {
             has_succeeded_ = true;
             break;
         case Order::StartFormerBinary:
-            // Its ports are closed, but it may still be busy with its memory.
-            current_.kill_and_wait();
-            // It makes the twins anew.
-            twins_.clear();
-            restores_until_ = Clock::now() + UpgradeSteps::kPrepareMax;
-            begin_current(current_.take_binary());
+            restore_former();
             break;
         case Order::End:
             is_over_ = true;
@@ -290,7 +298,7 @@ bool Supervisor::must_keep_alive() const {
 
 void Supervisor::keep_alive() {
     if (restores_until_ && Clock::now() >= *restores_until_) {
-        restores_until_.reset();
+        end_restoring();
     }
     if (must_keep_alive()) {
         service_manager_.send("WATCHDOG=1");
@@ -346,7 +354,7 @@ void Supervisor::hear(GatewayProcess& gateway) {
                     take(UpgradeSteps::Event::Forwards);
                     return;  // it is the current process now
                 }
-                restores_until_.reset();
+                end_restoring();
                 send_record();  // a process that has started anew
                 break;
             case UpgradeMessage::HandedOver:
@@ -409,7 +417,7 @@ int Supervisor::run() {
         log::get("control").error("cannot start: binary {}: {}", path_, std::strerror(errno));
         return EXIT_FAILURE;
     }
-    begin_current(std::move(binary));
+    begin_current(std::move(binary), GatewayProcess::Role::Current);
     while (!is_over_) {
         wait(*signals);
         keep_alive();

@@ -8,9 +8,10 @@ namespace penstock::gateway::step {
 inline constexpr const char* kSuccessorStarted = "successor started";
 inline constexpr const char* kTablesOpened = "table file created";
 inline constexpr const char* kEalStarted = "EAL started";
-inline constexpr const char* kPortsOpened = "ports opened";  // in the pause if two processes cannot have them
 inline constexpr const char* kTwinsRead = "routes read";
 inline constexpr const char* kCompiled = "configuration compiled";
+inline constexpr const char* kPortsProbed = "ports probed";  // in the pause if two processes cannot have them
+inline constexpr const char* kPortsOpened = "ports opened";  // likewise
 inline constexpr const char* kPortsStarted = "ports started";        // likewise
 inline constexpr const char* kWorkersPrepared = "workers prepared";  // likewise
 inline constexpr const char* kPrepared = "prepared";
@@ -29,6 +30,7 @@ inline constexpr const char* kNamesTranslated = "names translated";
 inline constexpr const char* kAdopted = "connections adopted";
 inline constexpr const char* kInForce = "table file in force";
 inline constexpr const char* kForwards = "forwards";  // the pause ends
+inline constexpr const char* kTwinsServed = "twins served";
 inline constexpr const char* kServes = "API served";
 
 }  // namespace penstock::gateway::step
