@@ -34,7 +34,7 @@ SECOND = Place("gateway-2", "edge-2", (("gw-up", "uplink0", f"{net.SECOND_UPLINK
 class Gateway:
     def __init__(self, network, run, build, driver="af_packet", workers=1, place=FIRST):
         self._network, self._run, self.build = network, run, build
-        self._driver, self._workers, self._place = driver, workers, place
+        self._workers, self._place = workers, place
         self.daemon_folder = build  # the one with penstockd; from the next start on
         self.socket = run.file(f"{place.files}.sock")
         self.state_file = run.file("last-good.pb" if place is FIRST else f"{place.files}-last-good.pb")
@@ -43,6 +43,7 @@ class Gateway:
         self.port_fields = ""  # appended to each --port
         self.port_mtu = {}  # IP bytes by interface; 1500 if absent
         self.device_arguments = ""  # appended to each device
+        self.device_of = lambda i, interface: f"net_{driver}{i},iface={interface}{self.device_arguments}"
         self.more_memory_mb = 0
         self.wrap_sync = []  # command prefix of penstock-sync, for example unshare
         self.daemon = self.sync = None
@@ -76,7 +77,7 @@ class Gateway:
                  "--gateway-name", self._place.name, "--node-name", self._place.name, "--memory-mb", str(self.memory_mb),
                  "--main-core", str(cores_allowed()[0]), "--worker-cores", cores]
         for i, (interface, twin, addresses) in enumerate(self._place.ports):
-            device = f"net_{self._driver}{i},iface={interface}{self.device_arguments}"
+            device = self.device_of(i, interface)
             mtu = f";mtu={self.port_mtu[interface]}" if interface in self.port_mtu else ""
             words += ["--port", f"device={device};twin={twin};address={addresses}{mtu}{self.port_fields}"]
         return words + self.more_options

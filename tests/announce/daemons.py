@@ -54,6 +54,7 @@ class Daemon:
         self._folder, self._log = lab.run.file(name), f"{name}.log"
         os.mkdir(self._folder)
         self._processes = []
+        self._since = {}  # of Bird.sessions()
 
     def _path(self, name):
         return os.path.join(self._folder, name)
@@ -144,6 +145,18 @@ class Frr(Daemon):
         lines += [" address-family ipv6 unicast", *(f"  neighbor {peer} activate" for peer in self._peers), " exit-address-family"]
         return "\n".join(lines) + "\n" + self._timers()
 
+    def sessions(self):
+        """By peer: state, and how often it was established and lost. Stays the same as long as the session stays."""
+        return {peer: (facts["bgpState"], facts["connectionsEstablished"], facts["connectionsDropped"])
+                for peer, facts in self._neighbours().items()}
+
+    def keepalives(self):
+        """Received on all sessions together."""
+        return sum(facts["messageStats"]["keepalivesRecv"] for facts in self._neighbours().values())
+
+    def _neighbours(self):
+        return json.loads(self._vty("bgpd", "show bgp neighbors json") or "{}")
+
     def bfd_detection_ms(self):
         """By peer, of the sessions that are up. A session begins with slow intervals."""
         shown = json.loads(self._vty("bfdd", "show bfd peers json") or "[]")
@@ -195,8 +208,19 @@ class Bird(Daemon):
         return "\n".join(lines) + "\n"
 
     def _established(self):
+        return sum(state == "Established" for state, _ in self.sessions().values())
+
+    def sessions(self):
+        """By protocol: its state, and the number of times that it has changed between two calls. Stays the same as
+        long as the session stays. The time of the last change, as birdc prints it, varies by a millisecond."""
         shown = self._lab.network.run(self._role, "birdc", "-s", self._path("bird.ctl"), "show", "protocols").stdout
-        return len(re.findall(r"^\S+\s+BGP\b.*\bEstablished", shown, re.MULTILINE))
+        found = {}
+        for name, hours, minutes, seconds, state in re.findall(r"^(\S+)\s+BGP\s.*?(\d+):(\d+):([\d.]+)\s+(.*\S)", shown, re.MULTILINE):
+            since_s = 3600 * int(hours) + 60 * int(minutes) + float(seconds)
+            former_s, changes = self._since.get(name, (since_s, 0))
+            self._since[name] = since_s, changes + (abs(since_s - former_s) > 0.5)
+            found[name] = state, self._since[name][1]
+        return found
 
     def bfd_detection_ms(self):
         shown = self._lab.network.run(self._role, "birdc", "-s", self._path("bird.ctl"), "show", "bfd", "sessions").stdout

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Server on TCP and UDP, both families: identity_server.py NAME PORT. Answers each byte of a stream, and each
-datagram, with the line "NAME CLIENT-ADDRESS CLIENT-PORT"."""
+datagram, with the line "NAME CLIENT-ADDRESS CLIENT-PORT". The answer to a datagram is not shorter than the datagram."""
 import select
 import socket
 import sys
@@ -27,8 +27,8 @@ while True:
             connections[connection.fileno()] = connection, line_for(client)
             poll.register(connection, select.EPOLLIN)
         elif number == datagrams.fileno():
-            _, client = datagrams.recvfrom(2048)
-            datagrams.sendto(line_for(client), client)
+            asked, client = datagrams.recvfrom(65536)
+            datagrams.sendto(line_for(client)[:-1].ljust(len(asked) - 1) + b"\n", client)
         else:
             connection, line = connections[number]
             try:

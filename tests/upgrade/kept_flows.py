@@ -38,8 +38,8 @@ def _answers(client):
 
 
 class Flow:
-    def __init__(self, kind, client):
-        self.kind, self.socket = kind, client
+    def __init__(self, kind, client, question):
+        self.kind, self.socket, self.question = kind, client, question
         self.stream = client.type == socket.SOCK_STREAM
         self.partial = b""
         self.identities = []  # what the answers said, whenever it changes
@@ -47,7 +47,7 @@ class Flow:
         self.broken = None
 
     def ask(self):
-        self.sent += self.socket.send(b"?")
+        self.sent += self.socket.send(self.question)
 
     def take(self):
         received = self.socket.recv(65536)
@@ -72,14 +72,14 @@ class KeptFlows:
         self._stopped, self._quiet = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._loop)
 
-    def open(self, kind, stream, count, address, port):
+    def open(self, kind, stream, count, address, port, question=b"?"):
         with inside(self._lab.network.namespace("client")):
             for _ in range(count):
                 client = socket.socket(family_of(address), socket.SOCK_STREAM if stream else socket.SOCK_DGRAM)
                 client.settimeout(20)
                 client.connect((address, port))
                 client.setblocking(False)
-                self.flows.append(Flow(kind, client))
+                self.flows.append(Flow(kind, client, question))
 
     def __enter__(self):
         self._thread.start()

@@ -7,7 +7,7 @@ import signal
 
 from fixture import case, equal, until
 from kept_flows import KeptFlows
-from overlap_cases import children, request_upgrade, start
+from overlap_cases import add_route, children, has_route, request_upgrade, start, twins
 from restart_cases import open_flows, tables
 
 # What the processes do, in the order of an upgrade of net_af_packet.
@@ -15,7 +15,7 @@ STEPS = ("supervisor starts the successor", "table file created", "EAL started",
          "ports opened", "ports started", "workers prepared", "prepared", "supervisor orders the hand-over",
          "asked to hand over", "API calls ended", "workers stopped", "handed over", "supervisor orders the take-over",
          "taken over", "locked", "state compared", "names translated", "connections adopted", "table file in force",
-         "forwards", "API served", "supervisor retires the former process")
+         "forwards", "twins served", "API served", "supervisor retires the former process")
 SUPERVISOR_STEPS = STEPS[::4]
 ROUNDS = int(os.environ.get("PENSTOCK_UPGRADE_KILLS", "1"))
 
@@ -115,6 +115,8 @@ def kill_9_between_any_two_steps_of_an_upgrade_leaves_a_gateway_that_forwards(la
     with StopFile(lab) as stop:
         stop.write("")
         start(lab)
+        add_route(lab)
+        kept, supervisor = twins(lab), lab.gateway.daemon.pid
         flows = KeptFlows(lab)
         open_flows(lab, flows, 40)
         count = 0
@@ -123,5 +125,11 @@ def kill_9_between_any_two_steps_of_an_upgrade_leaves_a_gateway_that_forwards(la
             for _ in range(ROUNDS):
                 for step in steps:
                     count += len(kill_at(lab, stop, step, killed))
-                    until_it_forwards(lab, flows, f"kill of the {killed} at the step: {step}")
+                    what = f"kill of the {killed} at the step: {step}"
+                    until_it_forwards(lab, flows, what)
+                    if lab.gateway.daemon.pid == supervisor:
+                        equal((twins(lab), has_route(lab)), (kept, True), f"twins, and a route through one, after {what}")
+                    else:  # they have ended with the supervisor
+                        add_route(lab)
+                        kept, supervisor = twins(lab), lab.gateway.daemon.pid
     lab.remarks.append(f"{count} kills, longest gap {flows.longest_gap_s:.1f} s")

@@ -22,6 +22,13 @@ def objects():
                                          ("tcp-local", "TCP", (VIP2, VIP2_6), "Local"), ("udp-local", "UDP", (VIP2, VIP2_6), "Local")):
         made.append(service(name, 80, protocol=protocol, external_ips=vips, families=BOTH, policy=policy))
         made += [endpoints(name, port=PORT, protocol=protocol, family=family) for family in BOTH]
+    # Endpoints of the other family, behind addresses of both (docs/annotations.md).
+    for family, port in (("IPv6", 82), ("IPv4", 83)):
+        for protocol in ("TCP", "UDP"):
+            name = f"{protocol.lower()}-to-{family.lower()}"
+            made.append(service(name, port, protocol=protocol, external_ips=(VIP, VIP_6), families=(family,),
+                                annotations={"penstock.io/translate-family": "true"}))
+            made.append(endpoints(name, port=PORT, protocol=protocol, family=family))
     # One client is pinned to one endpoint.
     made.append(service("pinned", 81, external_ips=(VIP,), affinity_timeout_s=3600))
     made.append(endpoints("pinned", port=PORT))
@@ -36,7 +43,7 @@ def start(lab):
 
 def open_flows(lab, flows, long_flows=LONG_FLOWS):
     few = max(2, long_flows // 20)
-    flows.open("tcp", True, long_flows - 7 * few, VIP, 80)
+    flows.open("tcp", True, long_flows - 12 * few, VIP, 80)
     flows.open("tcp6", True, few, VIP_6, 80)
     flows.open("tcp source kept", True, few, VIP2, 80)
     flows.open("tcp6 source kept", True, few, VIP2_6, 80)
@@ -44,6 +51,12 @@ def open_flows(lab, flows, long_flows=LONG_FLOWS):
     flows.open("udp6", False, few, VIP_6, 80)
     flows.open("udp source kept", False, few, VIP2, 80)
     flows.open("udp6 source kept", False, few, VIP2_6, 80)
+    flows.open("tcp to IPv6 endpoints", True, few, VIP, 82)
+    flows.open("udp to IPv6 endpoints", False, few, VIP, 82)
+    flows.open("tcp6 to IPv4 endpoints", True, few, VIP_6, 83)
+    flows.open("udp6 to IPv4 endpoints", False, few, VIP_6, 83)
+    # Datagrams in three fragments in each direction. The kernel joins those of IPv4 before net_af_packet gets them.
+    flows.open("udp6 in fragments", False, few, VIP_6, 80, question=bytes(3000))
 
 
 def end(lab, how=signal.SIGKILL):

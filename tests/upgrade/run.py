@@ -9,25 +9,29 @@ cases that need it are skipped.
 
 Environment, for longer runs by hand; the aims are in parentheses:
 PENSTOCK_RESTARTS: restarts after kill -9 with a thousand connections (default 3; 20)
-PENSTOCK_UPGRADES: upgrades with a thousand connections (default 5; 50)
+PENSTOCK_UPGRADES: upgrades with a thousand connections, and with BGP sessions (default 5; 50)
 PENSTOCK_LAYOUT_CHANGES: changes to another layout and another number of workers (default 6; 10)
-PENSTOCK_UPGRADE_KILLS: rounds of kill -9 at each step of an upgrade (default 1)"""
+PENSTOCK_UPGRADE_KILLS: rounds of kill -9 at each step of an upgrade (default 1)
+PENSTOCK_CONNECTIONS: connections that a start after kill -9 finds (default 100,000; 1,000,000)"""
 import os
 import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path[:0] = [HERE, os.path.join(ROOT, "tests"), os.path.join(ROOT, "tests/e2e"), os.path.join(ROOT, "scripts")]
+sys.path[:0] = [HERE, os.path.join(ROOT, "tests"), os.path.join(ROOT, "tests/e2e"), os.path.join(ROOT, "tests/announce"), os.path.join(ROOT, "scripts")]
 
 import runner  # noqa: E402
 from fixture import Lab, all_cases  # noqa: E402
 
+import adoption_cases  # noqa: E402,F401
 import kill_cases  # noqa: E402,F401
 import layout_cases  # noqa: E402
 import leaving_cases  # noqa: E402,F401
 import overlap_cases  # noqa: E402,F401
 import restart_cases  # noqa: E402,F401
+import routing_cases  # noqa: E402,F401
+import transport_cases  # noqa: E402,F401
 
 CASE_TIMEOUT_S = 900
 

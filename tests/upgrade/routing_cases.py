@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Routing daemons on a twin, with a hold time of 3 s and a keepalive each second, keep their sessions through
+upgrades. The client's namespace is the router, and reaches the VIPs by BGP alone."""
+import os
+import re
+import signal
+import time
+
+from daemons import Bird, Frr, reason_missing
+from fixture import LB_IP, VIP_6, Skip, case, check, equal, until
+from kept_flows import PORT, KeptFlows, start_servers
+from lab import network as net
+from manifests import endpoints, service
+from overlap_cases import UPGRADES, numbers, pause_ms, twins, upgrade
+from route_monitor import BGP_ROUTES, BIRD_ROUTES, Monitor
+
+DAEMONS = {"frr": Frr, "bird": Bird}
+GATEWAY_AS, ROUTER_AS = 65001, 65000
+HOLD_S = 3
+SILENCE_MAX_MS = 1000  # a keepalive interval; the machine may also compile
+
+
+class TwinEcho:
+    """Linux behind a twin answers an ICMP echo request each INTERVAL_S."""
+    INTERVAL_S = 0.01
+
+    def __init__(self, lab):
+        self._log = lab.run.file("ping.log")
+        self._ping = lab.network.start("client", ["ping", "-D", "-n", "-i", str(self.INTERVAL_S), net.UPLINK], "ping.log")
+
+    def __enter__(self):
+        until("a twin answers", lambda: self._answers(), 20)
+        return self
+
+    def __exit__(self, *_):
+        self._ping.send_signal(signal.SIGINT)
+        self._ping.wait(timeout=20)
+
+    def _answers(self):
+        with open(self._log, encoding="ascii") as file:
+            return [float(at) for at in re.findall(r"^\[([0-9.]+)\] \d+ bytes from", file.read(), re.MULTILINE)]
+
+    def longest_gap_ms(self, since):
+        times = [at for at in self._answers() if at >= since]
+        return 1000 * max(later - earlier for earlier, later in zip(times, times[1:]))
+
+
+def start(lab, announcer, router):
+    lab.gateway.more_options = ["--supervise", "on", "--vip-presence", "routes"]
+    lab.start(service("web", 80, ingress_ips=[LB_IP, VIP_6], families=("IPv4", "IPv6")),
+              *(endpoints("web", port=PORT, family=family) for family in ("IPv4", "IPv6")))
+    start_servers(lab.network)
+    until("the state is saved", lambda: os.path.exists(lab.gateway.state_file))
+    for prefix in net.EXTERNAL_RANGES:
+        lab.network.ip("client", f"route del {prefix}")
+    near = DAEMONS[announcer](lab, "gateway", net.UPLINK, GATEWAY_AS, {net.CLIENT: ROUTER_AS})
+    far = DAEMONS[router](lab, "client", net.CLIENT, ROUTER_AS, {net.UPLINK: GATEWAY_AS})
+    far.start(announces=False)
+    near.start(announces=True)
+    near.until_established()
+    far.until_established()
+    until("the router has the VIPs", lambda: set(far.learned()) == {LB_IP, VIP_6}, 60)
+    return near, far
+
+
+@case(alone=True, announcer=("frr", "bird"))
+def a_bgp_session_on_a_twin_stays_established_through_upgrades_PRESENCE002(lab):
+    """FRR at one end, BIRD at the other one."""
+    if why_not := reason_missing():
+        raise Skip(why_not)
+    announcer = lab.variant["announcer"]
+    near, far = start(lab, announcer, "bird" if announcer == "frr" else "frr")
+    before, kept = (near.sessions(), far.sessions()), twins(lab)
+    pauses, gaps = [], []
+    flows = KeptFlows(lab)
+    flows.open("tcp", True, 10, LB_IP, 80)
+    flows.open("tcp6", True, 10, VIP_6, 80)
+    frr = near if announcer == "frr" else far
+    with flows, TwinEcho(lab) as echo, Monitor(lab.network.namespace("client"), BGP_ROUTES, BIRD_ROUTES) as monitor:
+        for i in range(UPGRADES):
+            began = time.time()
+            pauses.append(pause_ms(upgrade(lab)))
+            flows.until_all_answered()
+            gaps.append(echo.longest_gap_ms(began))
+            equal((near.sessions(), far.sessions()), before, f"sessions after upgrade {i + 1}")
+            equal(twins(lab), kept, f"twins and their addresses after upgrade {i + 1}")
+        # Longer than the hold time, which a keepalive may have just begun when the last upgrade ended.
+        received = frr.keepalives()
+        until("keepalives arrive", lambda: frr.keepalives() > received + HOLD_S, 60, 0.1)
+        equal((near.sessions(), far.sessions()), before, "sessions afterwards")
+        equal(flows.findings(), {}, "flows that changed")
+    equal(monitor.changes, [], "changes of the router's routes")
+    lab.remarks.append(f"{UPGRADES} upgrades, pauses {numbers(pauses)} ms, a twin was silent for {numbers(gaps)} ms")
+    check(sorted(gaps)[len(gaps) // 2] < SILENCE_MAX_MS, f"median of the times without an answer of a twin {numbers(gaps)} ms")
