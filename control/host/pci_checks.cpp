@@ -27,8 +27,8 @@ std::string own_driver(const Root& root, const PciDevice& device) {
 void check_virtual_driver(const Root& root, const std::string& folder, const drivers::DeviceString& device,
                           Check& check) {
     const std::string library = library_of(device.driver);
-    if (root.exists(folder + "/librte_net_" + library + ".so")) {
-        check.ok(device.name, "librte_net_" + library + ".so is installed");
+    if (const std::string file = pmd_file(library, folder); root.exists(folder + "/" + file)) {
+        check.ok(device.name, file + " is installed");
     } else {
         check
             .fault(device.name,

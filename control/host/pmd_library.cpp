@@ -43,6 +43,20 @@ std::optional<PciId> pci_id(std::string_view text) {
     return PciId{numbers[0], numbers[1], numbers[2], numbers[3]};
 }
 
+constexpr std::string_view kPmdPrefix = "librte_net_";
+
+// "23.0" of ".../pmds-23.0"; "": the folder has another name.
+std::string abi_of(const std::string& folder) {
+    constexpr std::string_view kName = "pmds-";
+    const size_t at = folder.rfind(kName);
+    return at == std::string::npos ? "" : folder.substr(at + kName.size());
+}
+
+std::string file_ending(const std::string& folder) {
+    const std::string abi = abi_of(folder);
+    return abi.empty() ? ".so" : ".so." + abi;
+}
+
 }  // namespace
 
 bool PciId::matches(const PciId& other) const noexcept {
@@ -97,8 +111,9 @@ std::string pmd_folder(const Root& root) {
 }
 
 std::optional<PmdLibrary> find_pmd(const Root& root, const std::string& folder, const PciId& id) {
+    const std::string ending = file_ending(folder);
     for (const std::string& file : root.names(folder)) {
-        if (!file.starts_with("librte_net_") || !file.ends_with(".so")) {
+        if (!file.starts_with(kPmdPrefix) || !file.ends_with(ending)) {
             continue;
         }
         const auto library = root.text(folder + "/" + file);
@@ -121,13 +136,18 @@ std::string library_of(const std::string& driver) {
     return other == kOthers.end() ? name : std::string(other->second);
 }
 
+std::string pmd_file(const std::string& library, const std::string& folder) {
+    return std::string(kPmdPrefix) + library + file_ending(folder);
+}
+
 std::string package_of(const std::string& library, const std::string& folder) {
     std::string name = library;
     std::ranges::replace(name, '_', '-');
-    const size_t abi = folder.rfind("pmds-");
-    const std::string version =
-        abi == std::string::npos ? "" : folder.substr(abi + 5, folder.find('.', abi) - abi - 5);
-    return "librte-net-" + name + version;
+    const std::string abi = abi_of(folder);
+    const std::string version = abi.substr(0, abi.find('.'));
+    // Debian writes a hyphen between two numbers: librte-net-ice23, librte-net-mlx5-23.
+    const bool ends_in_digit = !name.empty() && name.back() >= '0' && name.back() <= '9';
+    return "librte-net-" + name + (ends_in_digit && !version.empty() ? "-" : "") + version;
 }
 
 std::string library_for_kernel_driver(std::string_view kernel_driver) {

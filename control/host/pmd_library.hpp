@@ -40,7 +40,7 @@ struct PmdInfo {
 [[nodiscard]] std::string pmd_folder(const Root& root);
 
 struct PmdLibrary {
-    std::string file;  // "librte_net_ixgbe.so"
+    std::string file;  // "librte_net_ixgbe.so.23.0"
     PmdInfo info;
 };
 // The installed library for a PCI device. Reads all libraries in the folder (31 MB with all of Debian's)
@@ -48,8 +48,11 @@ struct PmdLibrary {
 [[nodiscard]] std::optional<PmdLibrary> find_pmd(const Root& root, const std::string& folder,
                                                  const PciId& id);
 
-// "net_af_packet" -> "af_packet": the name in librte_net_af_packet.so.
+// "net_af_packet" -> "af_packet": the name in librte_net_af_packet.so.23.0.
 [[nodiscard]] std::string library_of(const std::string& driver);
+// The file that DPDK loads for it, "librte_net_af_packet.so.23.0". Its version is that of `folder`. The name
+// without a version is a link for developers, which Debian has in libdpdk-dev only.
+[[nodiscard]] std::string pmd_file(const std::string& library, const std::string& folder);
 // Debian's package of a library: "librte-net-af-packet23". The version is that of `folder`.
 [[nodiscard]] std::string package_of(const std::string& library, const std::string& folder);
 // The library for a device of a vendor that is known to have one, from the kernel driver that Linux uses for

@@ -38,7 +38,7 @@ void check_device(const std::string& text, const MachineFacts& machine, Lines& l
         pci.push_back(device->name);
     } else if (!machine.drivers.empty()) {
         const std::string library = host::library_of(device->driver);
-        if (!fs::exists(fs::path(machine.drivers) / ("librte_net_" + library + ".so"))) {
+        if (!fs::exists(fs::path(machine.drivers) / host::pmd_file(library, machine.drivers))) {
             lines.push_back("--port: device=" + device->name + ": DPDK's driver " + device->driver +
                             " is not installed: Debian's package " +
                             host::package_of(library, machine.drivers) +

@@ -52,7 +52,7 @@ class Doctor : public testing::Test {
     }
     void library(const std::string& name, const std::string& info) const {
         fake.file(
-            "/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_" + name + ".so",
+            "/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_" + name + ".so.23.0",
             "\x7f" + std::string("ELF\0", 4) + "PMD_INFO_STRING= {" + info + "}" + std::string("\0", 1));
     }
     void process(const std::string& pid, const std::string& name) const {
@@ -181,7 +181,7 @@ TEST_F(Doctor, Driver) {
         "ixgbe",
         R"("name": "net_ixgbe", "kmod": "* igb_uio | vfio-pci", "pci_ids": [[32902, 1, 65535, 65535], [32902, 5475, 65535, 65535]])");
     EXPECT_EQ(fake.check("driver", kPciPort),
-              Lines{"ok 0000:03:00.0: 8086:1563: net_ixgbe in librte_net_ixgbe.so"});
+              Lines{"ok 0000:03:00.0: 8086:1563: net_ixgbe in librte_net_ixgbe.so.23.0"});
     EXPECT_EQ(
         fake.check("driver", "port = device=net_virtio_user0,path=/dev/vhost-net;twin=a\n"),
         (Lines{

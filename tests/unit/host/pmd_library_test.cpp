@@ -55,16 +55,21 @@ TEST(PmdLibrary, TheInstalledLibraryOfADevice) {
     const penstock::test::ScratchFolder folder;
     const Root root(folder.path());
     EXPECT_EQ(pmd_folder(root), "");
-    folder.write("usr/lib/aarch64-linux-gnu/dpdk/pmds-23.0/librte_net_null.so", "nothing");
-    folder.write("usr/lib/aarch64-linux-gnu/dpdk/pmds-23.0/librte_net_ixgbe.so", kIxgbe);
-    folder.write("usr/lib/aarch64-linux-gnu/dpdk/pmds-23.0/librte_bus_pci.so", kIxgbe);
+    folder.write("usr/lib/aarch64-linux-gnu/dpdk/pmds-23.0/librte_net_null.so.23.0", "nothing");
+    folder.write("usr/lib/aarch64-linux-gnu/dpdk/pmds-23.0/librte_net_ixgbe.so.23.0", kIxgbe);
+    folder.write("usr/lib/aarch64-linux-gnu/dpdk/pmds-23.0/librte_bus_pci.so.23.0", kIxgbe);
+    // Links of libdpdk-dev.
+    folder.write("usr/lib/aarch64-linux-gnu/dpdk/pmds-23.0/librte_net_e1000.so", kIxgbe);
     const std::string pmds = pmd_folder(root);
     EXPECT_EQ(pmds, "/usr/lib/aarch64-linux-gnu/dpdk/pmds-23.0");
     const auto found = find_pmd(root, pmds, {0x8086, 0x10b6, 1, 1});
     ASSERT_TRUE(found);
-    EXPECT_EQ(found->file + " " + found->info.name, "librte_net_ixgbe.so net_ixgbe");
+    EXPECT_EQ(found->file + " " + found->info.name, "librte_net_ixgbe.so.23.0 net_ixgbe");
     EXPECT_FALSE(find_pmd(root, pmds, {0x8086, 0xffee, 1, 1}));
+    EXPECT_EQ(pmd_file("af_packet", pmds), "librte_net_af_packet.so.23.0");
     EXPECT_EQ(package_of("af_packet", pmds), "librte-net-af-packet23");
+    EXPECT_EQ(package_of("mlx5", pmds), "librte-net-mlx5-23");
+    EXPECT_EQ(package_of("mlx5", ""), "librte-net-mlx5");
     EXPECT_EQ(library_of("net_virtio_user"), "virtio");
     EXPECT_EQ(library_for_kernel_driver("igb"), "e1000");
     EXPECT_EQ(library_for_kernel_driver("nvme"), "");
@@ -74,8 +79,8 @@ TEST(PmdLibrary, TheInstalledLibraryOfADevice) {
 TEST(PmdLibrary, InstalledLibrariesAreReadable) {
     const Root root;
     const std::string pmds = pmd_folder(root);
-    if (pmds.empty() || !root.exists(pmds + "/librte_net_ixgbe.so")) {
-        GTEST_SKIP() << "no librte_net_ixgbe.so is installed";
+    if (pmds.empty() || !root.exists(pmds + "/" + pmd_file("ixgbe", pmds))) {
+        GTEST_SKIP() << "no librte_net_ixgbe is installed";
     }
     const auto found = find_pmd(root, pmds, {0x8086, 0x1563, 0x8086, 1});
     ASSERT_TRUE(found);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "control/host/pmd_library.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace penstock::gateway {
@@ -21,7 +22,7 @@ class EnvironmentCheck : public testing::Test {
         fs::create_directories(folder.path() / "pci" / "0000:03:00.0");
         fs::create_directories(folder.path() / "pmds-23.0");
         for (const char* library : {"af_packet", "bond", "null"}) {
-            std::ofstream(folder.path() / "pmds-23.0" / (std::string("librte_net_") + library + ".so")) << "";
+            std::ofstream(folder.path() / "pmds-23.0" / host::pmd_file(library, "pmds-23.0")) << "";
         }
         machine = {.pci_devices = (folder.path() / "pci").string(),
                    .drivers = (folder.path() / "pmds-23.0").string(),
