@@ -111,6 +111,8 @@ class Run:
             subprocess.run(["ip", "netns", "delete", name], stderr=subprocess.DEVNULL)
         for entry in self.recorded("folder"):
             shutil.rmtree(entry["path"], ignore_errors=True)
+        for entry in self.recorded("cgroup"):
+            _remove_control_groups(entry["path"])
         added = sum(entry["added"] for entry in self.recorded("hugepages"))
         if added > 0:
             with _turn_on(HUGEPAGE_TURN):
@@ -182,6 +184,15 @@ def _remove_port_locks(namespace):
         os.rmdir(PORT_LOCKS)
     except OSError:  # no such namespace or folder, or lock files of other namespaces are left
         pass
+
+
+def _remove_control_groups(path):
+    """A group and those below it, which the kernel removes only when they are empty."""
+    for folder, _, _ in os.walk(path, topdown=False):
+        try:
+            os.rmdir(folder)
+        except OSError:  # already gone
+            pass
 
 
 def _end_processes(pids):
