@@ -5,6 +5,8 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
+#include "dataplane/pipeline/tap.hpp"
+
 namespace penstock::pipeline {
 namespace {
 
@@ -14,6 +16,10 @@ using stats::Counter;
 // several segments are joined here (rare, because pools are sized by the MTU).
 void add_packet(WorkerContext& ctx, Burst& burst, rte_mbuf* mbuf, Arrival how) noexcept {
     if (mbuf->nb_segs > 1 && rte_pktmbuf_linearize(mbuf) != 0) [[unlikely]] {
+        if (ctx.tap != nullptr) {
+            ctx.tap->dropped(ctx, mbuf, {rte_pktmbuf_mtod(mbuf, const uint8_t*), mbuf->data_len},
+                             DropReason::FrameTooLong);
+        }
         rte_pktmbuf_free(mbuf);
         ctx.count()[DropReason::FrameTooLong].add(1);
         return;

@@ -12,31 +12,36 @@
 #include "dataplane/packet/punt_class.hpp"
 #include "dataplane/packet/rewrite.hpp"
 #include "dataplane/packet/wire.hpp"
+#include "dataplane/pipeline/tap.hpp"
 
 namespace penstock::pipeline {
 namespace {
 
 using stats::Counter;
 
+ByteView frame_of(const rte_mbuf* mbuf) noexcept {
+    return {rte_pktmbuf_mtod(mbuf, const uint8_t*), mbuf->data_len};
+}
+
+PENSTOCK_NOINLINE void show_drop(WorkerContext& ctx, const rte_mbuf* mbuf, DropReason reason) noexcept {
+    ctx.tap->dropped(ctx, mbuf, frame_of(mbuf), reason);
+}
+
 void free_and_count(WorkerContext& ctx, rte_mbuf* const* packets, uint32_t count,
                     DropReason reason) noexcept {
     for (uint32_t i = 0; i < count; ++i) {
+        if (ctx.tap != nullptr) [[unlikely]] {
+            show_drop(ctx, packets[i], reason);
+        }
         rte_pktmbuf_free(packets[i]);
     }
     ctx.count()[reason].add(count);
 }
 
-void flush_tx(WorkerContext& ctx, PortIo& port) noexcept {
+// Returns the number of packets that the queue has accepted.
+PENSTOCK_ALWAYS_INLINE uint32_t give_to_queue(WorkerContext& ctx, PortIo& port) noexcept {
     OutBuffer& out = port.tx;
-    if (out.count == 0) {
-        return;
-    }
     uint32_t sent = 0;
-    if (port.removed) [[unlikely]] {
-        free_and_count(ctx, out.packets.data(), out.count, DropReason::PortRemoved);
-        out.count = 0;
-        return;
-    }
     if (port.tx_through != nullptr) {
         sent = rte_ring_enqueue_burst(port.tx_through, reinterpret_cast<void**>(out.packets.data()),
                                       out.count, nullptr);
@@ -53,6 +58,31 @@ void flush_tx(WorkerContext& ctx, PortIo& port) noexcept {
         ctx.count()[Counter::TxPackets].add(sent);
         ctx.count()[Counter::TxBytes].add(bytes);
     }
+    return sent;
+}
+
+PENSTOCK_NOINLINE void flush_watched(WorkerContext& ctx, PortIo& port) noexcept {
+    OutBuffer& out = port.tx;
+    uint32_t sent = 0;
+    if (!port.removed) {
+        ctx.tap->leaving(ctx, port.id, out.packets.data(), out.count, frame_of);
+        sent = give_to_queue(ctx, port);
+        ctx.tap->sent(sent);
+    }
+    free_and_count(ctx, out.packets.data() + sent, out.count - sent,
+                   port.removed ? DropReason::PortRemoved : DropReason::TxQueueFull);
+    out.count = 0;
+}
+
+void flush_tx(WorkerContext& ctx, PortIo& port) noexcept {
+    OutBuffer& out = port.tx;
+    if (out.count == 0) {
+        return;
+    }
+    if (port.watched) [[unlikely]] {
+        return flush_watched(ctx, port);
+    }
+    const uint32_t sent = give_to_queue(ctx, port);
     free_and_count(ctx, out.packets.data() + sent, out.count - sent, DropReason::TxQueueFull);
     out.count = 0;
 }

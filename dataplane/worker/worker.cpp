@@ -11,6 +11,7 @@
 #include "dataplane/pipeline/flow_orders.hpp"
 #include "dataplane/pipeline/rx.hpp"
 #include "dataplane/pipeline/stages.hpp"
+#include "dataplane/pipeline/tap.hpp"
 #include "dataplane/pipeline/tx.hpp"
 
 namespace penstock::worker {
@@ -44,8 +45,32 @@ void Worker::run() noexcept {
     started_at_.store(before, std::memory_order_relaxed);
     context_.now = {before};
     next_housekeeping_ = context_.now;
-    while (!stopping_.load(std::memory_order_relaxed)) {
-        const uint32_t packets = round();
+    for (;;) {
+        const uint32_t orders = orders_.load(std::memory_order_acquire);  // pairs with begin_capture()
+        if ((orders & kStop) != 0) {
+            break;
+        }
+        if (orders != 0) {
+            set_tap(tap_.load(std::memory_order_relaxed));
+            poll<true>(orders, before);
+            set_tap(nullptr);
+        } else {
+            poll<false>(orders, before);
+        }
+    }
+    publisher_.go_offline(context_.self);
+    enter(Phase::Stopped);
+}
+
+void Worker::set_tap(pipeline::Tap* tap) noexcept {
+    context_.tap = tap;
+    watch_ports();
+}
+
+template <bool kTapped>
+void Worker::poll(uint32_t orders, uint64_t& before) noexcept {
+    while (orders_.load(std::memory_order_relaxed) == (kTapped ? orders : 0)) {
+        const uint32_t packets = round<kTapped>();
         const uint64_t after = read_time();
         context_.count()[Counter::Polls].add(1);
         if (packets > 0) {
@@ -61,8 +86,6 @@ void Worker::run() noexcept {
             before = rest(after);
         }
     }
-    publisher_.go_offline(context_.self);
-    enter(Phase::Stopped);
 }
 
 uint64_t Worker::read_time() noexcept {
@@ -103,12 +126,21 @@ void Worker::look_for_detached_ports() noexcept {
         return;
     }
     detached_seen_ = detached;
+    watch_ports();
+}
+
+void Worker::watch_ports() noexcept {
     for (uint32_t p = 0; p < io_.ports; ++p) {
-        io_.port[p].removed = (detached >> p & 1) != 0;
+        io_.port[p].removed = (detached_seen_ >> p & 1) != 0;
+        io_.port[p].watched = io_.port[p].removed || context_.tap != nullptr;
     }
 }
 
+template <bool kTapped>
 uint32_t Worker::round() noexcept {
+    if constexpr (kTapped) {
+        context_.tap->set_time(rte_rdtsc());
+    }
     const config::Snapshot* snapshot = publisher_.read();
     look_for_detached_ports();
     context_.begin_round(snapshot, {rte_rdtsc()});
@@ -119,20 +151,32 @@ uint32_t Worker::round() noexcept {
     }
 
     uint32_t packets = 0;
+    const auto serve_burst = [&]() PENSTOCK_INLINE_LAMBDA {
+        if constexpr (kTapped) {
+            context_.tap->set_time(rte_rdtsc());
+            context_.tap->arrived(burst_);
+        }
+        enter(Phase::Forwarding);
+        pipeline::run_stages(context_, burst_);
+        if constexpr (kTapped) {
+            context_.tap->decided(context_, burst_);
+        }
+        enter(Phase::Sending);
+        pipeline::dispose(context_, io_, burst_);
+        if constexpr (kTapped) {
+            context_.tap->disposed();
+        }
+    };
     const auto process = [&](uint32_t taken) {
         if (taken > 0) {
-            enter(Phase::Forwarding);
-            pipeline::run_stages(context_, burst_);
-            enter(Phase::Sending);
-            pipeline::dispose(context_, io_, burst_);
+            serve_burst();
             packets += taken;
         }
         // Immediately, so that they directly follow the first fragment that they waited for, in every ring
         // and queue.
         while (context_.fragments.has_ready()) [[unlikely]] {
             pipeline::receive_ready_fragments(context_, burst_);
-            pipeline::run_stages(context_, burst_);
-            pipeline::dispose(context_, io_, burst_);
+            serve_burst();
         }
         enter(Phase::Receiving);
     };
@@ -149,7 +193,14 @@ uint32_t Worker::round() noexcept {
     }
     process(pipeline::receive_handed(context_, io_, burst_));
     enter(Phase::Sending);
+    if constexpr (kTapped) {
+        context_.tap->suspend(true);
+    }
     packets += pipeline::send_for_others(context_, io_);
+    if constexpr (kTapped) {
+        context_.tap->suspend(false);
+        context_.tap->set_time(rte_rdtsc());
+    }
     // After the packets: a round without packets does nothing else, and in a round with many packets the
     // slice waits for the packets, not the reverse.
     if (changed || context_.flow_orders.is_waiting) {

@@ -32,7 +32,17 @@ class Worker {
     // The poll loop; returns after stop() was called. On the worker's lcore.
     void run() noexcept;
     // Any thread. The store pairs with nothing: the loop may end a round later.
-    void stop() noexcept { stopping_.store(true, std::memory_order_relaxed); }
+    void stop() noexcept { orders_.fetch_or(kStop, std::memory_order_relaxed); }
+    // Control threads, one at a time. From one of the next rounds on, the worker reports its packets to
+    // `tap`. `capture` is not 0, and differs from that of the call before. Releases the tap; acquired by
+    // run().
+    void begin_capture(pipeline::Tap& tap, uint32_t capture) noexcept {
+        tap_.store(&tap, std::memory_order_relaxed);
+        orders_.fetch_or(capture << kCaptureShift, std::memory_order_release);
+    }
+    // The tap is no longer used when the worker has passed a quiescent point after the call
+    // (config::Publisher::has_passed).
+    void end_capture() noexcept { orders_.fetch_and(kStop, std::memory_order_release); }
 
     [[nodiscard]] const pipeline::WorkerContext& context() const noexcept { return *owned_; }
     // For another Worker in place of this one, before run().
@@ -52,7 +62,18 @@ class Worker {
     void free_held_packets() noexcept;
 
  private:
+    // orders_: bit 0 ends the loop; the bits above are the number of the capture, 0 if there is none. One
+    // comparison per round covers both, so that a capture costs nothing while none runs.
+    static constexpr uint32_t kStop = 1, kCaptureShift = 1;
+
+    // The poll loop, until orders_ differs from `orders`. Not kTapped: `orders` is 0.
+    template <bool kTapped>
+    void poll(uint32_t orders, uint64_t& before) noexcept;
+    template <bool kTapped>
     uint32_t round() noexcept;
+    void set_tap(pipeline::Tap* tap) noexcept;
+    // Sets PortIo::removed and watched.
+    void watch_ports() noexcept;
     // The store pairs with nothing.
     void enter(Phase phase) noexcept { phase_.store(phase, std::memory_order_relaxed); }
     void housekeeping() noexcept;
@@ -76,7 +97,8 @@ class Worker {
     uint32_t rounds_before_yield_ = 1;
     uint32_t detached_seen_ = 0;
     TscTime next_housekeeping_;
-    std::atomic<bool> stopping_{false};
+    std::atomic<uint32_t> orders_{0};
+    std::atomic<pipeline::Tap*> tap_{nullptr};  // pairs with orders_
     std::atomic<uint64_t> generation_{0};
     std::atomic<uint64_t> started_at_{0};
     std::atomic<Phase> phase_{Phase::Starting};

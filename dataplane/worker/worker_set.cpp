@@ -163,6 +163,7 @@ pipeline::WorkerIo WorkerSet::Impl::io_of(uint32_t worker) const {
     for (const PortPlan& plan : options.ports) {
         pipeline::PortIo& port = io.port[plan.id.value];
         io.ports = std::max(io.ports, uint32_t{plan.id.value} + 1);
+        port.id = plan.id;
         port.used = true;
         port.dpdk_port = plan.dpdk_port;
         port.rx_checksum_checked = plan.rx_checksum_checked;

@@ -9,11 +9,13 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "dataplane/lb/affinity.hpp"
 #include "dataplane/lb/scheduler.hpp"
+#include "dataplane/pipeline/tap.hpp"
 #include "dataplane/worker/worker.hpp"
 #include "dataplane/worker/worker_set.hpp"
 
@@ -97,6 +99,14 @@ struct WorkerSet::Impl {
     std::vector<std::unique_ptr<Worker>> workers_;
     adopt::Report adopted;
     uint32_t running = 0;
+    // Of a capture that has ended while a worker was stopped (capture.hpp).
+    struct FormerTaps {
+        config::Publisher::Moment unused_after{};
+        std::vector<std::unique_ptr<pipeline::Tap>> taps;
+    };
+    std::optional<FormerTaps> former_taps;
+    bool is_captured = false;
+    uint32_t captures = 0;  // begun since start
     // Frames dropped on the twin thread: they belong to no worker and are counted with those of worker 0.
     std::array<stats::Tally, kDropReasons> host_drops;
     // The subset of them that came from Linux: no worker has counted these as Counter::FromHost.

@@ -5,9 +5,12 @@
 //
 //   pipeline   run_stages on whole bursts; report.py splits it by the functions that run_stages calls
 //   rooms      one call each, in a loop over keys of a table as full as it may get
+//   capture    the cost that a packet capture adds to an established packet
 #include <span>
 #include <string>
+#include <vector>
 
+#include "dataplane/base/check.hpp"
 #include "dataplane/lb/scheduler.hpp"
 #include "perf/instructions/rooms.hpp"
 #include "perf/instructions/world.hpp"
@@ -23,6 +26,46 @@ constexpr uint32_t kNewFlows = 4'096;
 
 std::string name_of(IpFamily family) {
     return family == IpFamily::V4 ? "ipv4" : "ipv6";
+}
+
+// Programs of libpcap (tcpdump -dd).
+using Instructions = std::vector<capture::Instruction>;
+const Instructions kHost4{// host 192.0.2.1
+                          {0x28, 0, 0, 12},         {0x15, 0, 4, 0x800},  {0x20, 0, 0, 26},
+                          {0x15, 8, 0, 0xc0000201}, {0x20, 0, 0, 30},     {0x15, 6, 7, 0xc0000201},
+                          {0x15, 1, 0, 0x806},      {0x15, 0, 5, 0x8035}, {0x20, 0, 0, 28},
+                          {0x15, 2, 0, 0xc0000201}, {0x20, 0, 0, 38},     {0x15, 0, 1, 0xc0000201},
+                          {0x06, 0, 0, 1},          {0x06, 0, 0, 0}};
+const Instructions kHost6{// host 2001:db8::1
+                          {0x28, 0, 0, 12}, {0x15, 0, 17, 0x86dd}, {0x20, 0, 0, 22}, {0x15, 0, 6, 0x20010db8},
+                          {0x20, 0, 0, 26}, {0x15, 0, 4, 0},       {0x20, 0, 0, 30}, {0x15, 0, 2, 0},
+                          {0x20, 0, 0, 34}, {0x15, 8, 0, 1},       {0x20, 0, 0, 38}, {0x15, 0, 7, 0x20010db8},
+                          {0x20, 0, 0, 42}, {0x15, 0, 5, 0},       {0x20, 0, 0, 46}, {0x15, 0, 3, 0},
+                          {0x20, 0, 0, 50}, {0x15, 0, 1, 1},       {0x06, 0, 0, 1},  {0x06, 0, 0, 0}};
+const Instructions kPort{// tcp port 9
+                         {0x28, 0, 0, 12},     {0x15, 0, 6, 0x86dd}, {0x30, 0, 0, 20}, {0x15, 0, 15, 6},
+                         {0x28, 0, 0, 54},     {0x15, 12, 0, 9},     {0x28, 0, 0, 56}, {0x15, 10, 11, 9},
+                         {0x15, 0, 10, 0x800}, {0x30, 0, 0, 23},     {0x15, 0, 8, 6},  {0x28, 0, 0, 20},
+                         {0x45, 6, 0, 0x1fff}, {0xb1, 0, 0, 14},     {0x48, 0, 0, 14}, {0x15, 2, 0, 9},
+                         {0x48, 0, 0, 16},     {0x15, 0, 1, 9},      {0x06, 0, 0, 1},  {0x06, 0, 0, 0}};
+const Instructions kAll{{0x06, 0, 0, 1}};
+
+// Established packets during a capture, in addition to the packets themselves.
+void count_captured(World& world, IpFamily family, const std::vector<Frame>& order) {
+    const struct {
+        const char* name;
+        const Instructions& filter;
+    } rows[] = {
+        {"no_match", family == IpFamily::V4 ? kHost4 : kHost6}, {"no_match_port", kPort}, {"match", kAll}};
+    for (const auto& row : rows) {
+        constexpr uint32_t kSlots = 4'096;
+        const auto filter = capture::Program::make(row.filter);
+        PENSTOCK_CHECK(filter);
+        pipeline::Tap tap({.filter = *filter}, kSlots);
+        InstructionCount count("capture." + name_of(family) + "." + row.name);
+        world.send_captured(order, tap, count);
+        count.report(order.size(), "packet");
+    }
 }
 
 void count_established(World& world, IpFamily family, Protocol protocol) {
@@ -42,6 +85,9 @@ void count_established(World& world, IpFamily family, Protocol protocol) {
                            (protocol == Protocol::Tcp ? ".tcp.established" : ".udp.established"));
     world.send(order, &count);
     count.report(kPackets, "packet");
+    if (protocol == Protocol::Tcp) {
+        count_captured(world, family, order);
+    }
 }
 
 void count_new(World& world, IpFamily family) {

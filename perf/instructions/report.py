@@ -12,6 +12,7 @@ with a remark, because the gap would hide the next growth.
 """
 import collections
 import glob
+import math
 import os
 import platform
 import re
@@ -22,6 +23,8 @@ import tempfile
 GROWTH = 0.05
 # An idle stage costs a few instructions per burst, less than one per packet; one more there is negligible.
 LEAST = 0.5
+# Promises of the documents, whatever the baseline has.
+LIMITS = {"capture.ipv4.no_match": 60, "capture.ipv6.no_match": 60}
 RUN_STAGES = re.compile(r"\bpenstock::pipeline::run_stages\(")
 # glibc selects memcpy by the processor; with these settings all processors use the SSE2 version.
 SAME_LIBC_EVERYWHERE = "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-ERMS,-FSRM"
@@ -109,6 +112,9 @@ def check(program, flags, baseline):
         if name not in now or name not in before:
             failed += 1
             print(f"FAIL instructions {name}: {'not measured any more' if name not in now else 'not in the baseline'}")
+        elif now[name] > LIMITS.get(name, math.inf):
+            failed += 1
+            print(f"FAIL instructions {name}: {now[name]:.2f}, more than the limit of {LIMITS[name]}")
         elif now[name] > max(before[name] * (1 + GROWTH), before[name] + LEAST):
             failed += 1
             print(f"FAIL instructions {name}: {before[name]:.2f} -> {now[name]:.2f}, {now[name] / before[name] - 1:+.1%}")

@@ -217,6 +217,19 @@ void World::send(std::span<const Frame> frames, InstructionCount* count) {
     }
 }
 
+void World::send_captured(std::span<const Frame> frames, pipeline::Tap& tap, InstructionCount& count) {
+    for (size_t first = 0; first < frames.size(); first += limits::kBurstMax) {
+        fill(frames.subspan(first, std::min<size_t>(limits::kBurstMax, frames.size() - first)));
+        count.run([&] { tap.arrived(burst_); });
+        pipeline::run_stages(context(), burst_);
+        count.run([&] {
+            tap.decided(context(), burst_);
+            tap.disposed();
+        });
+        tap.ring().read(~0U, [](const capture::Record&, std::span<const uint8_t>) {});
+    }
+}
+
 packet::FlowKey World::open(const packet::FlowKey& forward) {
     const bool is_tcp = forward.protocol == Protocol::Tcp;
     const Frame first = make_frame(forward, test::kUp, kSyn);

@@ -16,6 +16,7 @@
 #include "dataplane/packet/flow_key.hpp"
 #include "dataplane/packet/parsed.hpp"
 #include "dataplane/pipeline/state/burst.hpp"
+#include "dataplane/pipeline/tap.hpp"
 #include "perf/instructions/count.hpp"
 #include "tests/support/virtual_gateway.hpp"
 
@@ -47,6 +48,8 @@ class World {
     // Runs the frames through the stages in bursts of kBurstMax. Instructions are counted if `count` is
     // given, without the copies into the buffers.
     void send(std::span<const Frame> frames, InstructionCount* count = nullptr);
+    // The same with a capture. Its instructions are counted, without those of the stages.
+    void send_captured(std::span<const Frame> frames, pipeline::Tap& tap, InstructionCount& count);
     // Opens the connection with the packets that make it established in both directions. Returns its reverse
     // key, backend -> gateway.
     packet::FlowKey open(const packet::FlowKey& forward);

@@ -35,6 +35,8 @@ struct rte_mbuf;
 
 namespace penstock::pipeline {
 
+class Tap;
+
 // A next hop to be resolved or re-confirmed by Linux. Read by the control thread.
 struct ResolveRequest {
     NicPortId egress;
@@ -95,6 +97,9 @@ struct WorkerContext {
     std::array<uint32_t, 256> datagram_ids{};  // for next_datagram_id(), by a hash of the destination
     // Adopted flows whose owner placement does not compute; null: none. The same for all workers.
     const MovedFlows* moved = nullptr;
+    // Of the capture that runs (tap.hpp); null: none. Read where packets are dropped, and in the loop of a
+    // capture.
+    Tap* tap = nullptr;
 
     stats::WorkerCounters& count() noexcept { return *counters.worker; }
     stats::PortCounters& count(NicPortId port) noexcept { return counters.worker->ports[port.value]; }

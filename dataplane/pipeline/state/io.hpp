@@ -24,6 +24,7 @@ struct OutBuffer {
 };
 
 struct PortIo {
+    NicPortId id;
     bool used = false;
     uint16_t dpdk_port = 0;
     bool rx_checksum_checked = false;
@@ -31,6 +32,8 @@ struct PortIo {
     // The device is gone: nothing is received from it, and packets that would leave through it are dropped.
     // The worker's own copy, updated between rounds (worker/detached_ports.hpp).
     bool removed = false;
+    // Removed, or a capture records what leaves. One condition, so that neither costs a packet anything.
+    bool watched = false;
     // Queues this worker polls: first_rx_queue, + rx_queue_step, ... below rx_queues. first >= rx_queues:
     // none.
     uint16_t first_rx_queue = 0;
