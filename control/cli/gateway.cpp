@@ -3,10 +3,12 @@
 
 #include <grpcpp/client_context.h>
 
+#include <atomic>
 #include <chrono>
 #include <optional>
 #include <utility>
 
+#include "control/cli/interrupt.hpp"
 #include "control/client/channel.hpp"
 #include "control/tls/handshake.hpp"
 #include "penstock/v1/debug.grpc.pb.h"
@@ -87,6 +89,29 @@ class RpcGateway final : public Gateway {
     Result<v1::UpgradeResponse> upgrade(const v1::UpgradeRequest& request) override {
         return call(*debug_, &v1::GatewayDebug::Stub::Upgrade, request);
     }
+    Status capture(const v1::CaptureRequest& request, int interrupt,
+                   const std::function<bool(const v1::CaptureChunk&)>& each) override {
+        grpc::ClientContext context;
+        context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(request.seconds()) +
+                             timeout_);
+        std::atomic<bool> is_cancelled{false};
+        const auto cancel = [&] {
+            is_cancelled = true;
+            context.TryCancel();
+        };
+        const auto reader = debug_->Capture(&context, request);
+        const ReadableWatch watch(interrupt, cancel);
+        v1::CaptureChunk chunk;
+        while (reader->Read(&chunk)) {
+            if (!is_cancelled && !each(chunk)) {
+                cancel();
+            }
+        }
+        if (const grpc::Status status = reader->Finish(); !status.ok() && !is_cancelled) {
+            return std::unexpected(error_from(status));
+        }
+        return {};
+    }
     Result<v1::Sync> sync() override {
         return call(*sync_, &v1::SyncStatus::Stub::GetSync, v1::GetSyncRequest());
     }
@@ -158,6 +183,8 @@ class RpcGateway final : public Gateway {
             case grpc::StatusCode::UNAUTHENTICATED:
                 return {Errc::PermissionDenied,
                         program_ + " at " + target_.text + " refused the request: " + status.error_message()};
+            case grpc::StatusCode::ALREADY_EXISTS:
+                return {Errc::AlreadyExists, status.error_message()};
             case grpc::StatusCode::UNIMPLEMENTED:
                 return {Errc::Unsupported, program_ + " at " + target_.text +
                                                " does not support this call (different version?)"};

@@ -40,6 +40,10 @@ class Gateway {
     virtual Result<v1::SetLogLevelResponse> set_log_level(const v1::SetLogLevelRequest& request) = 0;
     virtual Result<v1::SetDrainedResponse> set_drained(const v1::SetDrainedRequest& request) = 0;
     virtual Result<v1::UpgradeResponse> upgrade(const v1::UpgradeRequest& request) = 0;
+    // Calls `each` for each part as it arrives, until the gateway ends the capture, `each` returns false, or
+    // the file descriptor `interrupt` becomes readable. The latter two are no errors.
+    virtual Status capture(const v1::CaptureRequest& request, int interrupt,
+                           const std::function<bool(const v1::CaptureChunk&)>& each) = 0;
     // Status of penstock-sync. Only if connect() was called with its socket.
     virtual Result<v1::Sync> sync() = 0;
     // Address pools of penstock-sync. NotFound: it assigns no addresses. As sync().

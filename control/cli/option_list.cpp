@@ -87,6 +87,13 @@ Result<v1::Protocol> protocol(const std::string& given) {
     return read;
 }
 
+Result<v1::CaptureRequest::Point> capture_point(const std::string& given) {
+    return options::parse_word<v1::CaptureRequest::Point>(given, {{"rx", v1::CaptureRequest::POINT_RX},
+                                                                  {"tx", v1::CaptureRequest::POINT_TX},
+                                                                  {"drop", v1::CaptureRequest::POINT_DROP},
+                                                                  {"host", v1::CaptureRequest::POINT_HOST}});
+}
+
 // Shorter intervals are not readable and would load a busy gateway.
 Result<std::chrono::milliseconds> interval(const std::string& given) {
     return options::parse_seconds(given, std::chrono::milliseconds(100), std::chrono::hours(1));
@@ -151,6 +158,28 @@ void add_options(OptionSet& set, Request& request, const Environment& environmen
     set.add("sort", text(request.sort, "COLUMN"),
             "top: column to sort by, by its header (default: the first).");
     set.add("once", flag(request.once), "top: print the rates of one interval, and end.");
+    set.add("service", text(request.service, "NAMESPACE/NAME"),
+            "capture: only packets of this Service: of its connections, or to its frontends.");
+    set.add(
+        "point",
+        options::list(request.points, "rx,tx,drop,host", capture_point,
+                      {.separator = ',', .is_distinct = true}),
+        "capture: points at which packets are recorded: received by a port, sent by a port, dropped, from "
+        "or for Linux (default: all).");
+    set.add("match",
+            one_of(request.form, {{"received", v1::CaptureRequest::FORM_RECEIVED},
+                                  {"translated", v1::CaptureRequest::FORM_TRANSLATED},
+                                  {"either", v1::CaptureRequest::FORM_EITHER}}),
+            "capture: form of a packet that the filter is applied to, before or after translation. A packet "
+            "that matches is recorded in both forms.");
+    set.add("count,c", number(request.records_max, {1, UINT32_MAX, "records"}).without_default(),
+            "capture: end after N records (default: no limit).");
+    set.add("seconds", number(request.capture_seconds, {1, 3'600, "seconds"}, "SECONDS"),
+            "capture: end after this time.");
+    set.add("snap", number(request.snap_bytes, {34, 16'384, "bytes"}, "BYTES"),
+            "capture: bytes recorded of each packet. The default has the headers and little payload.");
+    set.add("write", text(request.capture_file, "FILE|-"),
+            "capture: file for the packets, pcapng; - is standard output. Short form for this command: -w.");
     set.add("all-gateways", flag(),
             "Run the command at every gateway of the context file: a table has the column GATEWAY.");
     set.group(kGeneralTitle);

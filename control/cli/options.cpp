@@ -168,6 +168,26 @@ Result<std::string> help_about(const std::vector<std::string>& words) {
     return "penstockctl " + words.front() + ":\n" + text;
 }
 
+// The first word that is neither an option nor the value of one; "": none.
+std::string first_word(const std::vector<std::string>& arguments) {
+    const std::vector<std::string> with_value = options_with_value();
+    for (size_t at = 0; at < arguments.size(); ++at) {
+        if (!arguments[at].starts_with('-')) {
+            return arguments[at];
+        }
+        at += std::ranges::count(with_value, arguments[at]) > 0 ? 1 : 0;
+    }
+    return "";
+}
+
+// -w is --watch, but for capture it is --write, as in tcpdump.
+std::vector<std::string> with_short_write(std::vector<std::string> arguments) {
+    if (first_word(arguments) == "capture") {
+        std::ranges::replace(arguments, "-w", "--write");
+    }
+    return arguments;
+}
+
 }  // namespace
 
 Result<std::variant<Invocation, Information>> read_command_line(const std::vector<std::string>& arguments,
@@ -175,7 +195,7 @@ Result<std::variant<Invocation, Information>> read_command_line(const std::vecto
     Request request;
     options::OptionSet set;
     add_options(set, request, environment);
-    PENSTOCK_TRY(auto words, set.read_words(arguments));
+    PENSTOCK_TRY(auto words, set.read_words(with_short_write(arguments)));
     if (set.is_given("version")) {
         return Information{"penstockctl " PENSTOCK_VERSION "\n"};
     }

@@ -11,6 +11,7 @@
 #include "control/cli/contexts.hpp"
 #include "control/cli/output.hpp"
 #include "control/client/target.hpp"
+#include "penstock/v1/debug.pb.h"
 #include "penstock/v1/types.pb.h"
 
 namespace penstock::cli {
@@ -47,7 +48,14 @@ struct Request {
     std::string view = "services";  // for top
     std::string sort;               // column; "": the first
     bool once = false;
-    bool all = false;  // for clear: all Services
+    bool all = false;     // for clear: all Services
+    std::string service;  // for capture: NAME or NS/NAME; "": any
+    std::vector<v1::CaptureRequest::Point> points;
+    v1::CaptureRequest::Form form = v1::CaptureRequest::FORM_RECEIVED;
+    uint64_t records_max = 0;  // 0: no limit
+    uint32_t capture_seconds = 60;
+    uint32_t snap_bytes = 128;
+    std::string capture_file;  // "-": standard output; "": the same, unless it is a terminal
 
     [[nodiscard]] bool is_structured() const noexcept {
         return format == Format::Json || format == Format::Yaml;

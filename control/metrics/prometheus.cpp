@@ -69,6 +69,19 @@ void add_upgrades(std::vector<MetricFamily>& out, const UpgradesReading& upgrade
         upgrades.pause_s));
 }
 
+void add_captures(std::vector<MetricFamily>& out, const CaptureReading& captures) {
+    out.push_back(single(gauge("penstock_capture_running", "1 while a packet capture runs"),
+                         captures.is_running ? 1 : 0));
+    out.push_back(single(counter("penstock_captures_total", "packet captures begun"),
+                         static_cast<double>(captures.begun)));
+    out.push_back(single(counter("penstock_capture_records_total", "records of packet captures"),
+                         static_cast<double>(captures.records)));
+    out.push_back(
+        single(counter("penstock_capture_records_lost_total",
+                       "records of packet captures that found no room, and packets left out for it"),
+               static_cast<double>(captures.lost)));
+}
+
 // Levels are listed with the counts, but must be exported as gauges.
 bool is_level(stats::Counter which) {
     return which == stats::Counter::Connections;
@@ -349,6 +362,7 @@ std::vector<MetricFamily> families(const Reading& reading) {
         single(counter("penstock_state_save_failures_total", "failed attempts to write the state file"),
                static_cast<double>(reading.save_failures)));
     add_tables(out, reading.tables);
+    add_captures(out, reading.captures);
     if (reading.upgrades) {
         add_upgrades(out, *reading.upgrades);
     }

@@ -100,6 +100,12 @@ struct UpgradesReading {
     bool is_running = false;
 };
 
+// Packet captures since start.
+struct CaptureReading {
+    bool is_running = false;
+    uint64_t begun = 0, records = 0, lost = 0;
+};
+
 struct Reading {
     std::string version;
     bool control_connected = false;
@@ -122,6 +128,7 @@ struct Reading {
     bool save_failing = false;  // the newest state is not in the state file
     uint64_t save_failures = 0;
     TablesReading tables;
+    CaptureReading captures;
     std::optional<UpgradesReading> upgrades;       // empty: no supervisor
     std::optional<TlsReading> tls;                 // empty: no TCP address
     std::optional<ConnectionReading> connections;  // empty: no TCP address

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// penstock.v1.GatewayDebug: explain a packet, clear affinity, set log levels, drain the gateway.
+// penstock.v1.GatewayDebug: explain a packet, clear affinity, set log levels, drain the gateway, upgrade it,
+// capture packets.
 #pragma once
 
 #include "control/rpc/auth.hpp"
@@ -12,6 +13,9 @@ namespace penstock::rpc {
 [[nodiscard]] Result<ExplainQuestion> from_proto(const v1::ExplainRequest& request);
 
 [[nodiscard]] Result<AffinityFilter> from_proto(const v1::ClearAffinityRequest& request);
+
+// InvalidArgument names the limit, or the instruction of the filter.
+[[nodiscard]] Result<CaptureOrder> from_proto(const v1::CaptureRequest& request);
 
 class DebugService final : public v1::GatewayDebug::Service {
  public:
@@ -29,6 +33,8 @@ class DebugService final : public v1::GatewayDebug::Service {
                             v1::SetDrainedResponse* response) override;
     grpc::Status Upgrade(grpc::ServerContext* context, const v1::UpgradeRequest* request,
                          v1::UpgradeResponse* response) override;
+    grpc::Status Capture(grpc::ServerContext* context, const v1::CaptureRequest* request,
+                         grpc::ServerWriter<v1::CaptureChunk>* writer) override;
 
  private:
     DebugTarget& target_;

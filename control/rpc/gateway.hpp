@@ -3,6 +3,7 @@
 // fake. All functions may be called from any thread.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -12,6 +13,8 @@
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/protocol.hpp"
 #include "dataplane/base/result.hpp"
+#include "dataplane/capture/program.hpp"
+#include "dataplane/capture/record.hpp"
 #include "dataplane/packet/flow_key.hpp"
 #include "penstock/v1/config.pb.h"
 #include "penstock/v1/debug.pb.h"
@@ -91,6 +94,26 @@ struct ExplainQuestion {
     bool tcp_not_syn = false;
 };
 
+struct CaptureOrder {
+    capture::Program filter;
+    v1::CaptureRequest::Form form = v1::CaptureRequest::FORM_RECEIVED;
+    std::string namespace_name, name;  // "": any Service
+    std::optional<IpAddr> client;
+    capture::Points points = capture::Points::all();
+    uint64_t records_max = 0;  // 0: no limit
+    std::chrono::seconds limit{60};
+    uint32_t snap_bytes = 128;
+};
+
+// The caller of a capture.
+class CaptureClient {
+ public:
+    virtual ~CaptureClient() = default;
+    // May wait for the client. False: the client is gone.
+    virtual bool send(const v1::CaptureChunk& chunk) = 0;
+    [[nodiscard]] virtual bool is_gone() const = 0;
+};
+
 class DebugTarget {
  public:
     virtual ~DebugTarget() = default;
@@ -104,6 +127,9 @@ class DebugTarget {
     // InvalidArgument: the binary.
     virtual Result<v1::UpgradeResponse> upgrade(const v1::UpgradeRequest& request,
                                                 const std::string& requested_by) = 0;
+    // Captures packets until the order's limits, or until the client is gone. NotFound: the Service.
+    // AlreadyExists: another capture runs.
+    virtual Status capture(const CaptureOrder& order, CaptureClient& client) = 0;
 };
 
 }  // namespace penstock::rpc

@@ -31,4 +31,9 @@ static_assert(kLoopbackReserve < kConnectionsMax &&
               kConnectionsPerSourceMax <= kConnectionsMax - kLoopbackReserve);
 static_assert(kLoopbackReserve <= kLoopbackMax && kLoopbackMax < kConnectionsMax);
 
+// Limits of a packet capture. The least snap length has the Ethernet and IPv4 headers.
+inline constexpr unsigned kCaptureSecondsMax = 3'600;
+inline constexpr unsigned kSnapMin = 34;
+inline constexpr unsigned kSnapMax = 16'384;
+
 }  // namespace penstock::rpc

@@ -33,6 +33,7 @@ namespace penstock::cli {
 [[nodiscard]] Command drain();
 [[nodiscard]] Command undrain();
 [[nodiscard]] Command upgrade();
+[[nodiscard]] Command capture_command();
 [[nodiscard]] Command completion();
 [[nodiscard]] Command doctor();
 [[nodiscard]] Command top_command();

@@ -209,9 +209,11 @@ Status Daemon::serve() {
                                                        control_rounds_,
                                                        [this](const LoopHealth& health) { report(health); }));
     stream_ = std::make_unique<StreamTarget>(*reconciler_, *caretaker_);
-    running_ = std::make_unique<Running>(Running{
-        *reconciler_, *stream_, *caretaker_, *workers_, ports_, *twin_io_, pools_, *flows_, *loops_,
-        drain_file_, stop_drain_, *tables_, upgrades_, eal_->memory_description(), started_at_, started_on_});
+    captures_ = std::make_unique<Captures>(*workers_, *reconciler_, ports_);
+    running_ = std::make_unique<Running>(Running{*reconciler_, *stream_, *caretaker_, *workers_, ports_,
+                                                 *twin_io_, pools_, *flows_, *loops_, drain_file_,
+                                                 stop_drain_, *tables_, upgrades_, *captures_,
+                                                 eal_->memory_description(), started_at_, started_on_});
     status_ = std::make_unique<StatusView>(*running_);
     explain_ = std::make_unique<ExplainView>(*running_);
     rpc::ServerOptions server{.tls_cert = options_.tls_cert,

@@ -32,6 +32,7 @@
 #include "control/gateway/tables/table_keeper.hpp"
 #include "control/gateway/upgrade/handover.hpp"
 #include "control/gateway/upgrade/upgrade_requests.hpp"
+#include "control/gateway/views/capture_view.hpp"
 #include "control/gateway/views/explain_view.hpp"
 #include "control/gateway/views/status_view.hpp"
 #include "control/gateway/views/stream_target.hpp"
@@ -161,6 +162,7 @@ class Daemon {
     std::unique_ptr<Caretaker> caretaker_;
     std::unique_ptr<StreamTarget> stream_;
     DrainFile drain_file_;
+    std::unique_ptr<Captures> captures_;
     std::unique_ptr<Running> running_;
     std::unique_ptr<StatusView> status_;
     std::unique_ptr<ExplainView> explain_;

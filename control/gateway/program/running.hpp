@@ -15,6 +15,7 @@
 #include "control/gateway/rules/flow_follower.hpp"
 #include "control/gateway/tables/table_keeper.hpp"
 #include "control/gateway/upgrade/upgrade_requests.hpp"
+#include "control/gateway/views/capture_view.hpp"
 #include "control/gateway/views/stream_target.hpp"
 #include "control/rpc/tcp_acceptor.hpp"
 #include "control/tls/watch.hpp"
@@ -39,6 +40,7 @@ struct Running {
     const StopDrain& stop_drain;
     const TableKeeper& tables;
     UpgradeRequests& upgrades;
+    Captures& captures;
     std::string memory;  // Eal::memory_description()
     std::chrono::steady_clock::time_point started_at;
     // Taken once: a value computed at each scrape would differ each time and look like a restart.

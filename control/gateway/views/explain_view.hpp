@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interactive gRPC calls: `explain`, which is the worker room's dry run with names instead of numbers and
-// with the selection of the Service's endpoints, drain, and upgrade.
+// with the selection of the Service's endpoints, drain, upgrade, and capture.
 #pragma once
 
 #include "control/gateway/program/running.hpp"
@@ -17,6 +17,9 @@ class ExplainView final : public rpc::DebugTarget {
     Result<v1::UpgradeResponse> upgrade(const v1::UpgradeRequest& request,
                                         const std::string& requested_by) override {
         return running_.upgrades.request(request, requested_by);
+    }
+    Status capture(const rpc::CaptureOrder& order, rpc::CaptureClient& client) override {
+        return running_.captures.run(order, client);
     }
 
  private:

@@ -98,6 +98,8 @@ metrics::Reading read_metrics(const Running& running) {
     for (size_t i = 0; i < adopt::kNotAdopted; ++i) {
         out.tables.lost.emplace_back(to_string(static_cast<adopt::NotAdopted>(i)), adopted.lost[i]);
     }
+    const Captures::Counts captures = running.captures.counts();
+    out.captures = {captures.is_running, captures.begun, captures.records, captures.lost};
     if (const auto upgrade = running.upgrades.last()) {
         out.upgrades = {.done = upgrade->done(),
                         .failed = upgrade->failed(),

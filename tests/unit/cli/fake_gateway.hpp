@@ -74,6 +74,16 @@ class FakeGateway final : public Gateway {
         upgrade_request = request;
         return answer(upgrade_);
     }
+    Status capture(const v1::CaptureRequest& request, int,
+                   const std::function<bool(const v1::CaptureChunk&)>& each) override {
+        capture_request = request;
+        for (const v1::CaptureChunk& chunk : chunks_) {
+            if (!each(chunk)) {
+                break;
+            }
+        }
+        return error ? Status(std::unexpected(*error)) : Status();
+    }
     Result<v1::Sync> sync() override { return answer(sync_); }
     Result<v1::ListPoolsResponse> pools() override { return answer(pools_); }
     Result<v1::ListAddressesResponse> addresses(const v1::ListAddressesRequest& request) override {
@@ -114,6 +124,8 @@ class FakeGateway final : public Gateway {
     v1::ExplainRequest explain_request;
     v1::SetLogLevelRequest log_level_request;
     v1::UpgradeRequest upgrade_request;
+    v1::CaptureRequest capture_request;
+    std::vector<v1::CaptureChunk> chunks_;
     std::deque<Result<v1::Status>> statuses;
     std::vector<bool> set_drained_to;
     bool until_restart = false;  // of the last call

@@ -79,6 +79,7 @@ Reading reading() {
     r.loops = {{"worker 0", false}, {"worker 1", true}};
     r.save_failing = true;
     r.save_failures = 31;
+    r.captures = {.is_running = true, .begun = 81, .records = 82, .lost = 83};
     r.upgrades = {.done = 75, .failed = 76, .pause_s = 0.0125, .is_running = true};
     r.tables = {.kept = true,
                 .adopted = 71,
@@ -186,6 +187,10 @@ TEST(Metrics, ProbesAndDrain_HC010_DRAIN006) {
                              R"(penstock_upgrades_total{outcome="done"} 75)",
                              R"(penstock_upgrades_total{outcome="failed"} 76)",
                              "penstock_upgrade_running 1",
+                             "penstock_capture_running 1",
+                             "penstock_captures_total 81",
+                             "penstock_capture_records_total 82",
+                             "penstock_capture_records_lost_total 83",
                              "penstock_upgrade_pause_seconds 0.0125",
                              "penstock_tls_certificate_start_timestamp_seconds 30",
                              "penstock_tls_certificate_expiry_timestamp_seconds 32",

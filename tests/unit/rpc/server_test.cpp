@@ -76,6 +76,26 @@ class FakeGateway final : public StateTarget, public StatusSource, public DebugT
         message.set_number(7);
         return message;
     }
+    Status capture(const CaptureOrder& order, CaptureClient& client) override {
+        capture_order = order;
+        if (order.name == "gone") {
+            return fail(Errc::NotFound, "there is no service default/gone");
+        }
+        v1::CaptureChunk chunk;
+        chunk.set_pcapng("blocks");
+        chunk.set_records(3);
+        chunk.set_lost(1);
+        client.send(chunk);
+        if (order.records_max == 0) {  // until the client is gone
+            for (const test::Patience patience; !client.is_gone() && patience.wait();) {
+            }
+            capture_client_was_gone = client.is_gone();
+            return {};
+        }
+        chunk.set_ended("the number of records is reached");
+        client.send(chunk);
+        return {};
+    }
     void submit(StateUpdate update) override {
         const std::lock_guard lock(mutex);
         if (update.base && update.base->number != version) {
@@ -163,6 +183,8 @@ class FakeGateway final : public StateTarget, public StatusSource, public DebugT
     std::atomic<uint64_t> observations{0};
     std::atomic<bool> drained{false};
     std::string upgrade_requested_by;
+    CaptureOrder capture_order;
+    std::atomic<bool> capture_client_was_gone{false};
     std::atomic<bool> endless{false};
     std::atomic<bool> no_affinity{false};
     mutable std::atomic<int> stopped{0};
@@ -316,6 +338,81 @@ TEST_F(RpcServer, UpgradeReachesTheGatewayWithTheIdentityOfTheClient) {
     ASSERT_TRUE(stub->Upgrade(&context, request, &response).ok());
     EXPECT_EQ(response.number(), 7U);
     EXPECT_TRUE(gateway_.upgrade_requested_by.starts_with("unix:")) << gateway_.upgrade_requested_by;
+}
+
+TEST_F(RpcServer, CaptureReachesTheGatewayAndIsLogged) {
+    start();
+    const test::LogCapture log("rpc");
+    const auto stub = v1::GatewayDebug::NewStub(channel_);
+    v1::CaptureRequest request;
+    auto& instruction = *request.add_filter();
+    instruction.set_code(0x06);
+    instruction.set_k(1);
+    request.set_filter_text("tcp \"\n");
+    request.set_namespace_("default");
+    request.set_name("web");
+    request.set_client("192.0.2.1");
+    request.add_points(v1::CaptureRequest::POINT_DROP);
+    request.set_records_max(3);
+    const auto parts_of = [&](const v1::CaptureRequest& wanted) {
+        grpc::ClientContext context;
+        set_deadline(context);
+        const auto reader = stub->Capture(&context, wanted);
+        std::vector<v1::CaptureChunk> parts;
+        for (v1::CaptureChunk part; reader->Read(&part);) {
+            parts.push_back(part);
+        }
+        return std::pair(parts, reader->Finish());
+    };
+    const auto [parts, status] = parts_of(request);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    ASSERT_EQ(parts.size(), 2u);
+    EXPECT_EQ(parts[0].pcapng(), "blocks");
+    EXPECT_EQ(parts[1].ended(), "the number of records is reached");
+    EXPECT_TRUE(gateway_.capture_order.filter.matches(nullptr, 0));
+    EXPECT_EQ(gateway_.capture_order.points, (capture::Points{1U << 2}));
+    EXPECT_EQ(gateway_.capture_order.limit.count(), 60);
+    EXPECT_EQ(gateway_.capture_order.snap_bytes, 128u);
+    EXPECT_EQ(log.count("captures packets: filter \"tcp \\\"\\n\", 1 instructions, service default/web, "
+                        "client 192.0.2.1, 128 bytes of each packet, for up to 60 s"),
+              1u);
+    EXPECT_EQ(log.count("has ended: the number of records is reached, 3 records, 1 lost"), 1u);
+
+    request.set_name("gone");
+    EXPECT_EQ(parts_of(request).second.error_code(), grpc::StatusCode::NOT_FOUND);
+    const auto refused = [&](const auto& change) {
+        v1::CaptureRequest wrong;
+        change(wrong);
+        const auto result = parts_of(wrong).second;
+        EXPECT_EQ(result.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+        return result.error_message();
+    };
+    EXPECT_EQ(refused([](auto& wrong) { wrong.add_filter()->set_code(0x05); }),
+              "filter: instruction 0: a jump of 0 leads out of the program");
+    EXPECT_EQ(refused([](auto& wrong) { wrong.add_filter()->set_jump_true(256); }),
+              "filter: instruction 0: a field is too large");
+    EXPECT_EQ(refused([](auto& wrong) { wrong.set_seconds(3'601); }), "seconds: 3601 must be 1 to 3600");
+    EXPECT_EQ(refused([](auto& wrong) { wrong.set_snap_bytes(33); }), "snap_bytes: 33 must be 34 to 16384");
+    EXPECT_EQ(refused([](auto& wrong) { wrong.set_name("web"); }),
+              "a service needs both its namespace and its name");
+    EXPECT_EQ(refused([](auto& wrong) { wrong.add_points(v1::CaptureRequest::POINT_UNSPECIFIED); }),
+              "points: 0 is unknown");
+    EXPECT_TRUE(refused([](auto& wrong) { wrong.set_client("nobody"); }).starts_with("client: "));
+}
+
+TEST_F(RpcServer, ACaptureEndsWhenItsClientIsGone) {
+    start();
+    const auto stub = v1::GatewayDebug::NewStub(channel_);
+    grpc::ClientContext context;
+    set_deadline(context);
+    const auto reader = stub->Capture(&context, v1::CaptureRequest());
+    v1::CaptureChunk chunk;
+    ASSERT_TRUE(reader->Read(&chunk));
+    context.TryCancel();
+    EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+    for (const test::Patience patience; !gateway_.capture_client_was_gone && patience.wait();) {
+    }
+    EXPECT_TRUE(gateway_.capture_client_was_gone);
 }
 
 TEST_F(RpcServer, AnInvalidServiceIsAnsweredAndTheStreamGoesOn_GEN001) {
