@@ -74,6 +74,13 @@ enum class AffinityScope : uint8_t {
 };
 [[nodiscard]] const char* to_string(AffinityScope scope) noexcept;
 
+// Whether the connections of a Service have flow records (ANN-11).
+enum class FlowRecords : uint8_t {
+    Default,  // as the gateway is configured (--flow-services)
+    On,
+    Off,
+};
+
 // The owner of the entries of one service port.
 [[nodiscard]] constexpr AffinityOwner affinity_owner_of(ServiceId service_port) noexcept {
     return {service_port.value};
@@ -121,6 +128,7 @@ struct Service {
     uint32_t affinity_timeout_s = 0;
     uint32_t affinity_epoch = 0;
     AffinityOwner affinity_owner;  // of the entries, with the epoch; unset without affinity
+    FlowRecords flow_records = FlowRecords::Default;
 
     [[nodiscard]] AffinityScope affinity_scope() const noexcept {
         return has_affinity() && affinity_owner != affinity_owner_of(id) ? AffinityScope::Service

@@ -10,7 +10,7 @@ namespace penstock::pipeline {
 void age_connections(WorkerContext& ctx, uint32_t budget_units) noexcept {
     const uint32_t gone = ctx.aging.tick(
         ctx.connections, ctx.now_coarse, *ctx.snapshot->idle_limits, budget_units,
-        [&](ConnectionIndex index) { release_connection(ctx, index); },
+        [&](ConnectionIndex index) { release_connection(ctx, index, Removal::Expired); },
         [&](ConnectionIndex index) { end_again(ctx, index); },
         [&](ConnectionIndex index) { return probe_for_life(ctx, index); });
     if (gone > 0) {

@@ -109,7 +109,7 @@ uint32_t end_some(WorkerContext& ctx, const conn::FlowOrder& order, uint32_t bud
             case Ending::None:
                 continue;
             case Ending::Erase:
-                close_connection(ctx, flows[i]);
+                close_connection(ctx, flows[i], Removal::Ordered);
                 break;
             case Ending::Reset:
                 if (ctx.own_segments.room() < 2 || !ctx.flow_orders.probing.take(ctx.now)) {

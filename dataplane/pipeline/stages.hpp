@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of the stages between receive and disposal, in one place. The stages use no rte_*: a test fills a
-// burst from bytes, calls run_stages, and reads verdicts, frames and counters.
+// The stages between receive and disposal. They use no rte_*: a test fills a burst from bytes, calls
+// run_stages, and reads verdicts, frames and counters.
 #pragma once
 
 #include "dataplane/pipeline/state/burst.hpp"

@@ -9,6 +9,7 @@
 
 #include "dataplane/adopt/adoption.hpp"
 #include "dataplane/adopt/affinity.hpp"
+#include "dataplane/pipeline/flow_records.hpp"
 #include "dataplane/worker/worker_set_impl.hpp"
 
 namespace penstock::worker {
@@ -35,9 +36,13 @@ void WorkerSet::Impl::adopt_former() {
     adopt::Adoption adoption(*options.former, snapshot, contexts, {begin});
     std::vector<std::thread> threads;
     for (uint32_t w = 0; w < contexts.size(); ++w) {
-        threads.emplace_back([&adoption, w, cpu = options.cpus[w]] {
+        threads.emplace_back([&, w, cpu = options.cpus[w]] {
             move_to(cpu);
             adoption.adopt({static_cast<uint8_t>(w)});
+            if (contexts[w]->flow_log != nullptr) {
+                contexts[w]->flow_log->since = {rte_get_tsc_cycles()};
+                pipeline::select_adopted(*contexts[w], snapshot);
+            }
         });
     }
     for (std::thread& thread : threads) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "dataplane/pipeline/aging.hpp"
+#include "dataplane/pipeline/counted_stages.hpp"
 #include "dataplane/pipeline/flow_orders.hpp"
 #include "dataplane/pipeline/rx.hpp"
 #include "dataplane/pipeline/stages.hpp"
@@ -32,6 +33,7 @@ Worker::Worker(std::unique_ptr<pipeline::WorkerContext> context, const pipeline:
       publisher_(publisher),
       detached_(detached),
       manner_(manner),
+      run_stages_(owned_->flow_log == nullptr ? pipeline::run_stages : pipeline::run_counted_stages),
       interrupted_(manner.idle == IdleMode::Adaptive && Sleeper::can_be_interrupted(io)),
       idle_(manner.idle, context_.rate, interrupted_),
       sleeper_(io_) {}
@@ -157,7 +159,7 @@ uint32_t Worker::round() noexcept {
             context_.tap->arrived(burst_);
         }
         enter(Phase::Forwarding);
-        pipeline::run_stages(context_, burst_);
+        run_stages_(context_, burst_);
         if constexpr (kTapped) {
             context_.tap->decided(context_, burst_);
         }

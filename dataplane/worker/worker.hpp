@@ -91,6 +91,8 @@ class Worker {
     config::Publisher& publisher_;
     const DetachedPorts& detached_;
     const Manner manner_;
+    // run_stages() or run_counted_stages(), as the context has a FlowLog or not.
+    void (*const run_stages_)(pipeline::WorkerContext&, pipeline::Burst&) noexcept;
     const bool interrupted_;
     IdleWatch idle_;
     Sleeper sleeper_;

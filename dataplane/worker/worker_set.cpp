@@ -213,6 +213,21 @@ Result<std::unique_ptr<WorkerMemory>> WorkerSet::Impl::take_memory(uint32_t work
     return memory;
 }
 
+Status WorkerSet::Impl::take_flow_log(uint32_t worker, WorkerMemory& kept) const {
+    PENSTOCK_TRY(const auto flows, take_huge("flow records " + std::to_string(worker),
+                                             options.connections_per_worker * sizeof(pipeline::FlowLog::Flow),
+                                             options.lcores[worker]));
+    kept.flows.reset(flows.data());
+    kept.flow_queue = std::make_unique<pipeline::FlowRecordQueue>();
+    // Zeroed memory is valid: no connection has records.
+    kept.flow_log.reset(new pipeline::FlowLog{
+        .flows = {reinterpret_cast<pipeline::FlowLog::Flow*>(flows.data()), options.connections_per_worker},
+        .queue = kept.flow_queue.get(),
+        .selection = *options.flow_records,
+        .since = {rte_get_tsc_cycles()}});
+    return {};
+}
+
 Status WorkerSet::Impl::add_worker(uint32_t index) {
     const auto workers = static_cast<uint32_t>(options.lcores.size());
     const WorkerId self{static_cast<uint8_t>(index)};
@@ -224,6 +239,9 @@ Status WorkerSet::Impl::add_worker(uint32_t index) {
     PENSTOCK_TRY(auto snat_ports, nat::PortProposer::create(
                                       kept.snat_ports_span, options.connections_per_worker,
                                       options.snat_ports, self, workers, HashKey::random(), &reply_rules));
+    if (options.flow_records) {
+        PENSTOCK_TRY_STATUS(take_flow_log(index, kept));
+    }
     backend_rows_[index] = kept.backend_counters.as<stats::BackendCounters>().data();
     const TscRate rate{rte_get_tsc_hz()};
     std::unique_ptr<pipeline::WorkerContext> context(new pipeline::WorkerContext{
@@ -247,6 +265,7 @@ Status WorkerSet::Impl::add_worker(uint32_t index) {
                      kept.service_counters.as<stats::ServiceCounters>(),
                      kept.backend_counters.as<stats::BackendCounters>()},
         .resolve = &kept.resolve,
+        .flow_log = kept.flow_log.get(),
     });
     contexts.push_back(context.get());
     workers_.push_back(make_worker(std::move(context), index));

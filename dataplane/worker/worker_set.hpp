@@ -23,6 +23,7 @@
 #include "dataplane/config/publish.hpp"
 #include "dataplane/config/snapshot.hpp"
 #include "dataplane/nat/reply_hash.hpp"
+#include "dataplane/pipeline/state/flow_log.hpp"
 #include "dataplane/worker/idle.hpp"
 #include "dataplane/worker/inspect.hpp"
 
@@ -74,6 +75,8 @@ struct WorkerSetOptions {
     // Called when the tables are complete, before the first packet; on the thread of WorkerSet::start().
     std::function<void(const adopt::Report& report)> before_launch = {};
     IdleMode idle = IdleMode::Poll;
+    // The connections with flow records; empty: there are no records, and they take no memory.
+    std::optional<pipeline::FlowSelection> flow_records = {};
 };
 
 // A next hop that a worker needs and that Linux shall resolve or re-confirm.
@@ -139,6 +142,16 @@ class WorkerSet {
 
     // Control thread: the next resolution requested by a worker.
     std::optional<NeighbourRequest> take_neighbour_request();
+
+    // One thread, also after stop(): takes the next flow records of all workers in turn. Returns how many
+    // were written to `out`.
+    size_t take_flow_records(std::span<pipeline::TimedFlowRecord> out);
+    // Any thread: records given to the queues, and those lost because a queue was full.
+    struct FlowRecordCounts {
+        uint64_t written = 0;
+        uint64_t lost = 0;
+    };
+    [[nodiscard]] FlowRecordCounts flow_record_counts() const;
 
     // Control threads. Removes the affinity entries in force for which `selects` returns true; returns their
     // number. The clients' flows continue.

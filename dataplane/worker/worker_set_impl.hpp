@@ -62,6 +62,10 @@ struct WorkerMemory {
     ZeroPages service_counters{limits::kServicesMax * sizeof(stats::ServiceCounters)};
     ZeroPages backend_counters{limits::kBackendsMax * sizeof(stats::BackendCounters)};
     pipeline::ResolveQueue resolve;
+    // Only with flow records.
+    std::unique_ptr<std::byte, RteFree> flows;
+    std::unique_ptr<pipeline::FlowRecordQueue> flow_queue;
+    std::unique_ptr<pipeline::FlowLog> flow_log;
 };
 
 struct WorkerSet::Impl {
@@ -71,6 +75,7 @@ struct WorkerSet::Impl {
     Status take_affinity();
     Status make_reply_rules();
     Result<std::unique_ptr<WorkerMemory>> take_memory(uint32_t worker) const;
+    Status take_flow_log(uint32_t worker, WorkerMemory& kept) const;
     Status add_worker(uint32_t index);
     [[nodiscard]] std::unique_ptr<Worker> make_worker(std::unique_ptr<pipeline::WorkerContext> context,
                                                       uint32_t index) const;
@@ -106,7 +111,8 @@ struct WorkerSet::Impl {
     };
     std::optional<FormerTaps> former_taps;
     bool is_captured = false;
-    uint32_t captures = 0;  // begun since start
+    uint32_t captures = 0;           // begun since start
+    uint32_t next_flow_records = 0;  // the worker that take_flow_records() begins with
     // Frames dropped on the twin thread: they belong to no worker and are counted with those of worker 0.
     std::array<stats::Tally, kDropReasons> host_drops;
     // The subset of them that came from Linux: no worker has counted these as Counter::FromHost.

@@ -72,7 +72,7 @@ void Flows::take_over(Player& player, std::span<const Packet> syns, Order& order
         const packet::FlowKey old = gateway_.client_tuple(numbers_[slot]);
         const conn::Found found = table.find(old, table.hash(old));
         PENSTOCK_CHECK(found.is_hit());
-        pipeline::close_connection(gateway_.context(), found.index);
+        pipeline::close_connection(gateway_.context(), found.index, pipeline::Removal::Reopened);
         numbers_[slot] = syn.number;
         bindings_[slot] = gateway_.binding_of(syn.leaves_as);
     }

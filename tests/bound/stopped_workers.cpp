@@ -124,8 +124,9 @@ std::pair<pipeline::WorkerContext*, ConnectionIndex> StoppedWorkers::some_connec
 }
 
 void StoppedWorkers::close_all() {
-    for_each_unit(
-        [](pipeline::WorkerContext& own, ConnectionIndex index) { pipeline::close_connection(own, index); });
+    for_each_unit([](pipeline::WorkerContext& own, ConnectionIndex index) {
+        pipeline::close_connection(own, index, pipeline::Removal::Expired);
+    });
 }
 
 void StoppedWorkers::establish_all() {

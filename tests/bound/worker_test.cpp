@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -118,6 +119,7 @@ class Workers : public testing::TestWithParam<uint32_t> {
         options.idle = idle;
         options.table_memory = table_memory_;
         options.former = former_;
+        options.flow_records = flow_records_;
         auto started = worker::WorkerSet::start(std::move(options), snapshot_of(gateway_, {web_}));
         ASSERT_TRUE(started.has_value()) << started.error().what;
         workers_ = std::move(*started);
@@ -166,6 +168,7 @@ class Workers : public testing::TestWithParam<uint32_t> {
     std::optional<nat::ReplyHash> hash_;  // of both ports
     worker::TableMemory table_memory_;    // empty: EAL's
     std::optional<adopt::FormerTables> former_;
+    std::optional<pipeline::FlowSelection> flow_records_;
     Queues queues_;
     TestService web_{.frontends = {{kVip, 80}}, .backends = {11, 12, 13}};
     VirtualGateway gateway_;
@@ -208,6 +211,56 @@ TEST_P(Workers, ForwardBothWaysWhateverTheQueue_NAT001) {
         return true;
     });
     EXPECT_EQ(listed, 200u);
+}
+
+// The number of packets counts that the worker runs its counting stages.
+TEST_P(Workers, FlowRecordsOfAllWorkersHaveTheTimeOfTheClock_ANN11) {
+    flow_records_ = pipeline::FlowSelection{.by_default = true};
+    start(GetParam());
+    const auto clock_ms = [] {
+        return std::chrono::duration_cast<std::chrono::milliseconds>(
+                   std::chrono::system_clock::now().time_since_epoch())
+            .count();
+    };
+    const int64_t began_ms = clock_ms();
+    constexpr size_t kConnections = 100;
+    for (L4Port port = 1000; port < 1000 + kConnections; ++port) {
+        const auto queue = static_cast<uint16_t>(port % GetParam());
+        up_->put(from_client(port).build(), queue);
+        const std::vector<uint8_t> syn = cluster_->take_frame();
+        ASSERT_FALSE(syn.empty()) << port;
+        cluster_->put(reply_to(key_of(syn)), queue);
+        ASSERT_FALSE(up_->take_frame().empty()) << port;
+    }
+    std::vector<pipeline::TimedFlowRecord> records(kConnections + 1);
+    size_t taken = 0;
+    ASSERT_TRUE(comes_true([&] {
+        taken += workers_->take_flow_records(std::span(records).subspan(taken));
+        return taken >= kConnections;
+    }));
+    EXPECT_EQ(taken, kConnections);
+    std::set<L4Port> ports;
+    std::set<uint8_t> workers;
+    for (const pipeline::TimedFlowRecord& timed : std::span(records).first(taken)) {
+        EXPECT_EQ(timed.record.event, pipeline::FlowRecord::Event::Begin);
+        ports.insert(timed.record.forward.source_port);
+        workers.insert(timed.record.worker.value);
+        EXPECT_GE(timed.at_ms, began_ms - 50);
+        EXPECT_LE(timed.at_ms, clock_ms() + 50);
+        EXPECT_EQ(timed.started_ms, timed.at_ms);
+    }
+    EXPECT_EQ(ports.size(), kConnections);
+    EXPECT_EQ(workers.size(), GetParam());
+    EXPECT_EQ(workers_->flow_record_counts().written, kConnections);
+    EXPECT_EQ(workers_->flow_record_counts().lost, 0U);
+    workers_->stop();
+    uint64_t replies = 0;
+    for (const auto& memory : workers_->impl().memory) {
+        for (const pipeline::FlowLog::Flow& flow : memory->flow_log->flows) {
+            replies += flow.passed[1].packets;
+        }
+    }
+    EXPECT_EQ(replies, kConnections);
 }
 
 TEST_P(Workers, SnatUseFollowsConnections_NAT001) {

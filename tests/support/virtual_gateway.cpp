@@ -11,7 +11,9 @@
 #include "dataplane/packet/fragment_ipv4.hpp"
 #include "dataplane/packet/fragment_ipv6.hpp"
 #include "dataplane/pipeline/aging.hpp"
+#include "dataplane/pipeline/counted_stages.hpp"
 #include "dataplane/pipeline/flow_orders.hpp"
+#include "dataplane/pipeline/flow_records.hpp"
 #include "tests/support/cut_frames.hpp"
 
 namespace penstock::test {
@@ -97,6 +99,14 @@ void VirtualGateway::start_worker(uint32_t index) {
             state.cursors.begin(),
             state.cursors.begin() + static_cast<ptrdiff_t>(state.services.size() * lb::kBackendSetsMax));
     }
+    if (options_.flow_records) {
+        state.flows.assign(state.table.span().size() / sizeof(conn::Entry), {});
+        state.flow_queue = std::make_unique<pipeline::FlowRecordQueue>();
+        state.flow_log.reset(new pipeline::FlowLog{.flows = state.flows,
+                                                   .queue = state.flow_queue.get(),
+                                                   .selection = *options_.flow_records,
+                                                   .since = now_});
+    }
     // Constructed in place of the previous one: allocating half a megabyte would cost more than all the
     // writes to it.
     static_assert(alignof(pipeline::WorkerContext) > __STDCPP_DEFAULT_NEW_ALIGNMENT__);
@@ -129,6 +139,7 @@ void VirtualGateway::start_worker(uint32_t index) {
         .affinity = affinity_,
         .counters = {&state.worker_counters, state.services, state.backends},
         .resolve = &state.resolve,
+        .flow_log = state.flow_log.get(),
     });
     state.context->ports[kUp.value] = {kUpMac, {options_.flow_stays_on_queue, options_.snat_blocks_on_queue}};
     state.context->ports[kCluster.value] = {kClusterMac,
@@ -220,6 +231,10 @@ adopt::Report VirtualGateway::adopt(const adopt::FormerTables& former, const Vir
     adopt::Adoption adoption(former, snapshot_, contexts, now_);
     for (uint32_t w = 0; w < workers_.size(); ++w) {
         adoption.adopt({static_cast<uint8_t>(w)});
+        if (contexts[w]->flow_log != nullptr) {
+            contexts[w]->flow_log->since = now_;
+            pipeline::select_adopted(*contexts[w], snapshot_);
+        }
     }
     adopt::Report report = adoption.finish(moved_);
     const adopt::AffinityAdoption entries = adopt::adopt_affinity(former, snapshot_, affinity_, rate_, now_);
@@ -297,6 +312,7 @@ void VirtualGateway::publish(const std::vector<TestService>& services) {
         row->protocol = service.protocol;
         row->scheduler = service.scheduler;
         row->affinity_timeout_s = service.affinity_timeout_s;
+        row->flow_records = service.flow_records;
         if (row->has_affinity()) {
             row->affinity_epoch = service.affinity_epoch;
             row->affinity_owner = service.affinity_group == 0
@@ -507,7 +523,8 @@ void VirtualGateway::run(WorkerId worker, std::span<InFlight> packets, std::span
             burst.add(nullptr, packet.frame.data() + kHeadroom, static_cast<uint16_t>(length),
                       static_cast<uint16_t>(length + kTailroom), packet.arrival, kHeadroom);
         }
-        pipeline::run_stages(context, burst);
+        context.flow_log == nullptr ? pipeline::run_stages(context, burst)
+                                    : pipeline::run_counted_stages(context, burst);
         collect_own_segments(context);
         std::vector<std::pair<WorkerId, InFlight>> handed;
         for (uint32_t i = 0; i < burst.count; ++i) {
@@ -727,6 +744,24 @@ stats::ServiceCounters& VirtualGateway::service_counters(uint32_t worker, const 
     }
     PENSTOCK_CHECK(!"the test names a Service that it has published");
     return workers_[worker]->services[0];
+}
+
+std::vector<pipeline::FlowRecord> VirtualGateway::take_flow_records() {
+    std::vector<pipeline::FlowRecord> records;
+    for (const auto& state : workers_) {
+        while (const auto record = state->flow_queue->pop()) {
+            records.push_back(*record);
+        }
+    }
+    return records;
+}
+
+uint64_t VirtualGateway::flow_records_lost() const {
+    uint64_t sum = 0;
+    for (const auto& state : workers_) {
+        sum += state->flow_log->lost.read();
+    }
+    return sum;
 }
 
 }  // namespace penstock::test

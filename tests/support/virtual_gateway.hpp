@@ -77,6 +77,7 @@ struct TestService {
     // If set, all endpoints are of this family, and frontends of the other family are translated (ANN-32).
     // Unset: as given by `backends`.
     std::optional<IpFamily> endpoints_of = {};
+    lb::FlowRecords flow_records = lb::FlowRecords::Default;
 };
 
 struct Outcome {
@@ -116,6 +117,7 @@ class VirtualGateway {
         std::optional<uint64_t> secrets_from =
             {};                                 // seeds the hash keys instead of the run's seed (prng.hpp)
         std::optional<HashKey> owner_key = {};  // of nat::ReplyOwner
+        std::optional<pipeline::FlowSelection> flow_records = {};  // empty: none
     };
     VirtualGateway() : VirtualGateway(Options{}) {}
     explicit VirtualGateway(const Options& options);
@@ -210,6 +212,9 @@ class VirtualGateway {
     [[nodiscard]] uint64_t replies_misplaced(NicPortId port) const;
     [[nodiscard]] uint64_t connections() const;
     [[nodiscard]] stats::ServiceCounters& service_counters(uint32_t worker, const std::string& name);
+    // The flow records of all workers since the last call; those of one worker in their order.
+    [[nodiscard]] std::vector<pipeline::FlowRecord> take_flow_records();
+    [[nodiscard]] uint64_t flow_records_lost() const;
 
  private:
     struct WorkerState {
@@ -231,6 +236,9 @@ class VirtualGateway {
         std::vector<stats::ServiceCounters> services;
         std::vector<stats::BackendCounters> backends;
         pipeline::ResolveQueue resolve;
+        std::vector<pipeline::FlowLog::Flow> flows;
+        std::unique_ptr<pipeline::FlowRecordQueue> flow_queue;
+        std::unique_ptr<pipeline::FlowLog> flow_log;
         // The initial state: drawing half a million cursors anew takes longer than everything else.
         std::optional<lb::SchedulerState> schedulers_at_start;
         std::vector<uint32_t> cursors_at_start;

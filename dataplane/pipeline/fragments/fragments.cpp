@@ -246,6 +246,43 @@ bool follow_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     return true;
 }
 
+// follow_one() for a worker with flow records.
+bool follow_counted(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    const Fate fate = ctx.fragments.fate(burst.datagram[i]);
+    const stats::Tally& forwarded = ctx.count()[Counter::FragmentsForwarded];
+    const uint64_t before = forwarded.read();
+    const uint32_t bytes = burst.parsed[i].l3_length;
+    const bool has_followed = follow_one(ctx, burst, i);
+    if (forwarded.read() != before) {
+        ctx.flow_log->count(fate.connection, fate.direction, bytes, ctx.now);
+    }
+    return has_followed;
+}
+
+template <bool (*follow)(WorkerContext&, Burst&, uint32_t) noexcept>
+PENSTOCK_ALWAYS_INLINE void follow_all(WorkerContext& ctx, Burst& burst) noexcept {
+    for (uint32_t at = 0; at < burst.fragments.count; ++at) {
+        const uint32_t i = burst.fragments.at[at];
+        if (burst.parsed[i].kind != PacketKind::Flow) {
+            continue;
+        }
+        Fate fate = fate_after(ctx, burst, i);
+        if (fate.kind == Fate::Kind::Flow && burst.datagram[i].is_set()) {
+            renumber_first(ctx, burst, i, fate);
+        }
+        conclude(ctx, burst, i, fate);
+        if (fate.kind == Fate::Kind::Flow && !burst.datagram[i].is_set()) {
+            burst.drop(i, DropReason::FragmentsFull);  // the rest could not follow it
+        }
+    }
+    for (uint32_t at = 0; at < burst.fragments.count; ++at) {
+        const uint32_t i = burst.fragments.at[at];
+        if (burst.under_way(i) && follow(ctx, burst, i)) {
+            ctx.fragments.served(burst.datagram[i]);
+        }
+    }
+}
+
 }  // namespace
 
 void take_fragments(WorkerContext& ctx, Burst& burst) noexcept {
@@ -264,26 +301,11 @@ void take_fragments(WorkerContext& ctx, Burst& burst) noexcept {
 }
 
 void follow_fragments(WorkerContext& ctx, Burst& burst) noexcept {
-    for (uint32_t at = 0; at < burst.fragments.count; ++at) {
-        const uint32_t i = burst.fragments.at[at];
-        if (burst.parsed[i].kind != PacketKind::Flow) {
-            continue;
-        }
-        Fate fate = fate_after(ctx, burst, i);
-        if (fate.kind == Fate::Kind::Flow && burst.datagram[i].is_set()) {
-            renumber_first(ctx, burst, i, fate);
-        }
-        conclude(ctx, burst, i, fate);
-        if (fate.kind == Fate::Kind::Flow && !burst.datagram[i].is_set()) {
-            burst.drop(i, DropReason::FragmentsFull);  // the rest could not follow it
-        }
-    }
-    for (uint32_t at = 0; at < burst.fragments.count; ++at) {
-        const uint32_t i = burst.fragments.at[at];
-        if (burst.under_way(i) && follow_one(ctx, burst, i)) {
-            ctx.fragments.served(burst.datagram[i]);
-        }
-    }
+    follow_all<follow_one>(ctx, burst);
+}
+
+void follow_counted_fragments(WorkerContext& ctx, Burst& burst) noexcept {
+    follow_all<follow_counted>(ctx, burst);
 }
 
 }  // namespace penstock::pipeline

@@ -17,5 +17,7 @@ PENSTOCK_NOINLINE void take_fragments(WorkerContext& ctx, Burst& burst) noexcept
 // Runs after the flows have received their verdicts: the verdicts of first fragments decide those of the
 // others.
 PENSTOCK_NOINLINE void follow_fragments(WorkerContext& ctx, Burst& burst) noexcept;
+// The same, and counts the fragments of each connection in ctx.flow_log.
+PENSTOCK_NOINLINE void follow_counted_fragments(WorkerContext& ctx, Burst& burst) noexcept;
 
 }  // namespace penstock::pipeline

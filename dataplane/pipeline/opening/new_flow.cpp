@@ -365,7 +365,12 @@ void serve_again(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     if (!burst.found[i].is_hit()) {
         return open_flows(ctx, burst, alone, nullptr);
     }
-    switch (track_one(ctx, burst, i)) {
+    const Passage passage(ctx, burst, i);
+    const Tracked tracked = track_one(ctx, burst, i);
+    if (ctx.flow_log != nullptr) [[unlikely]] {
+        passage.count(ctx);
+    }
+    switch (tracked) {
         case Tracked::GoesOn:
             ctx.count()[Counter::ConnectionHits].add(1);
             return send_one(ctx, burst, i);
@@ -378,7 +383,7 @@ void serve_again(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const FlowKey reverse = finished.key(conn::Direction::Reverse);
     const FormerSource former{reverse.destination, reverse.destination_port};
     const bool is_translated = !finished.source_kept;
-    close_connection(ctx, burst.found[i].index);
+    close_connection(ctx, burst.found[i].index, Removal::Reopened);
     if (hand_to_opener(ctx, burst, i)) {
         return;
     }

@@ -12,6 +12,7 @@
 #include "dataplane/lb/affinity.hpp"
 #include "dataplane/nat/source_search.hpp"
 #include "dataplane/packet/flow_key.hpp"
+#include "dataplane/pipeline/flow_records.hpp"
 #include "dataplane/pipeline/opening/fair_share.hpp"
 #include "dataplane/pipeline/state/burst.hpp"
 #include "dataplane/pipeline/state/context.hpp"
@@ -59,7 +60,7 @@ PENSTOCK_ALWAYS_INLINE conn::Inserted insert_connection(WorkerContext& ctx, cons
         const conn::Victims victims = ctx.aging.find_victims(
             ctx.connections, is_v4 ? IpFamily::V4 : IpFamily::V6, kVictimSearchUnits, share.appraiser());
         for (uint32_t i = 0; i < victims.count; ++i) {
-            close_connection(ctx, victims.index[i]);
+            close_connection(ctx, victims.index[i], Removal::Evicted);
             ctx.count()[stats::Counter::EvictedConnections].add(1);
         }
         if (victims.count > 0) {
@@ -69,7 +70,7 @@ PENSTOCK_ALWAYS_INLINE conn::Inserted insert_connection(WorkerContext& ctx, cons
     return inserted;
 }
 
-// Counts the open connection and its first packet.
+// Counts and records the open connection and its first packet.
 PENSTOCK_ALWAYS_INLINE void count_opened(WorkerContext& ctx, const Burst& burst,
                                          const Opening& opening) noexcept {
     stats::ServiceCounters& counters = ctx.counters.services[opening.service->id.value];
@@ -83,6 +84,10 @@ PENSTOCK_ALWAYS_INLINE void count_opened(WorkerContext& ctx, const Burst& burst,
     backend_counters.connections.add(1);
     ctx.count()[stats::Counter::NewConnections].add(1);
     ctx.count()[stats::Counter::Connections].set(ctx.connections.size());
+    if (ctx.flow_log != nullptr) [[unlikely]] {
+        record_begin(ctx, burst.found[opening.packet].index, opening.service->flow_records,
+                     burst.parsed[opening.packet].l3_length);
+    }
 }
 
 // Returns the client's former backend (affinity precedes the scheduler: AFF-006), otherwise a new choice that

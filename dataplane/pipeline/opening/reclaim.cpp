@@ -142,7 +142,7 @@ const nat::Source* reclaim_source(WorkerContext& ctx, const Burst& burst, uint32
         return nullptr;
     }
     if (found->index.is_set()) {
-        close_connection(ctx, found->index);
+        close_connection(ctx, found->index, Removal::Reclaimed);
         ctx.count()[stats::Counter::ReclaimedSnatPorts].add(1);
     }
     return search.take(ctx.snat_ports, found->turn, found->place);

@@ -3,6 +3,7 @@
 
 #include "dataplane/conn/sctp_state.hpp"
 #include "dataplane/conn/tcp_state.hpp"
+#include "dataplane/pipeline/flow_records.hpp"
 
 namespace penstock::pipeline {
 
@@ -50,8 +51,11 @@ bool is_open(const conn::Entry& connection) noexcept {
     return true;
 }
 
-void release_connection(WorkerContext& ctx, ConnectionIndex index) noexcept {
+void release_connection(WorkerContext& ctx, ConnectionIndex index, Removal removal) noexcept {
     const conn::Entry& connection = ctx.connections.at(index);
+    if (ctx.flow_log != nullptr) [[unlikely]] {
+        record_end(ctx, index, removal);
+    }
     ctx.by_backend.remove(index, connection.backend);
     if (!connection.source_kept) {
         ctx.snat_ports.give_back({connection.snat_pool},
@@ -68,8 +72,8 @@ void release_connection(WorkerContext& ctx, ConnectionIndex index) noexcept {
     ctx.count()[stats::Counter::ClosedConnections].add(1);
 }
 
-void close_connection(WorkerContext& ctx, ConnectionIndex index) noexcept {
-    release_connection(ctx, index);
+void close_connection(WorkerContext& ctx, ConnectionIndex index, Removal removal) noexcept {
+    release_connection(ctx, index, removal);
     ctx.connections.erase(index);
     ctx.count()[stats::Counter::Connections].set(ctx.connections.size());
 }

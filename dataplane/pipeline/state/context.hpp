@@ -18,6 +18,7 @@
 #include "dataplane/nat/port_proposer.hpp"
 #include "dataplane/nat/reply_owner.hpp"
 #include "dataplane/pipeline/fragments/fragment_table.hpp"
+#include "dataplane/pipeline/state/flow_log.hpp"
 #include "dataplane/pipeline/state/flow_order_work.hpp"
 #include "dataplane/pipeline/state/moved_flows.hpp"
 #include "dataplane/pipeline/state/own_segment_list.hpp"
@@ -100,6 +101,7 @@ struct WorkerContext {
     // Of the capture that runs (tap.hpp); null: none. Read where packets are dropped, and in the loop of a
     // capture.
     Tap* tap = nullptr;
+    FlowLog* flow_log = nullptr;  // null: no flow records
 
     stats::WorkerCounters& count() noexcept { return *counters.worker; }
     stats::PortCounters& count(NicPortId port) noexcept { return counters.worker->ports[port.value]; }
@@ -139,10 +141,10 @@ PENSTOCK_NOINLINE void confirm_affinity(WorkerContext& ctx, ConnectionIndex inde
 // Half-open or established, as counted by schedulers (stats::BackendCounters::open).
 [[nodiscard]] bool is_open(const conn::Entry& connection) noexcept;
 
-// Releases what a connection that is about to be erased holds, and counts its end. Aging calls it before it
-// erases.
-void release_connection(WorkerContext& ctx, ConnectionIndex index) noexcept;
+// Releases what a connection that is about to be erased holds, and counts and records its end. Aging calls it
+// before it erases.
+void release_connection(WorkerContext& ctx, ConnectionIndex index, Removal removal) noexcept;
 // release_connection, then erase.
-void close_connection(WorkerContext& ctx, ConnectionIndex index) noexcept;
+void close_connection(WorkerContext& ctx, ConnectionIndex index, Removal removal) noexcept;
 
 }  // namespace penstock::pipeline
