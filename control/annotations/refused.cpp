@@ -7,23 +7,16 @@
 namespace penstock::annotations {
 namespace {
 
-constexpr std::string_view kNoFlowLog = "flows are not logged";
 constexpr std::string_view kNoProxyProtocol = "endpoints are not told the client's address by PROXY protocol";
 constexpr std::string_view kNoBandwidth = "the bandwidth of a Service is not limited";
 constexpr std::string_view kNoVipNames =
     "addresses have no names; penstock.io/load-balancer-ips requests an address";
-constexpr std::string_view kNoTags = "there is no flow log to label";
+constexpr std::string_view kNoTags = "flow records have no tags";
 constexpr std::string_view kNoFilterGroups =
     "sets of source ranges have no names; spec.loadBalancerSourceRanges lists ranges";
 constexpr std::string_view kNoListeners = "there are no listeners of a cloud load balancer";
 
 constexpr std::array kRefusedKeys = {
-    RefusedKey{"penstock.io/access-log-sink", "ANN-12", kNoFlowLog},
-    RefusedKey{"service.beta.kubernetes.io/aws-load-balancer-access-log-s3-bucket-name", "ANN-12",
-               kNoFlowLog},
-    RefusedKey{"penstock.io/access-log-prefix", "ANN-12", kNoFlowLog},
-    RefusedKey{"service.beta.kubernetes.io/aws-load-balancer-access-log-s3-bucket-prefix", "ANN-12",
-               kNoFlowLog},
     RefusedKey{"penstock.io/proxy-protocol", "ANN-13", kNoProxyProtocol},
     RefusedKey{"service.beta.kubernetes.io/aws-load-balancer-proxy-protocol", "ANN-13", kNoProxyProtocol},
     RefusedKey{"penstock.io/proxy-protocol-ports", "ANN-13", kNoProxyProtocol},

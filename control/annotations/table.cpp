@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "control/annotations/refused.hpp"
+#include "control/base/log_names.hpp"
 #include "control/base/nearest.hpp"
 
 namespace penstock::annotations {
@@ -99,6 +100,14 @@ constexpr std::array kAccessLog = {
 constexpr std::array kAccessLogInterval = {
     Spelling{"penstock.io/access-log-interval", words(kLogIntervals)},
     Spelling{"service.beta.kubernetes.io/aws-load-balancer-access-log-emit-interval", words(kLogIntervals)}};
+constexpr Rule kLogSink = of_kind(Kind::Name, kLogSinkMin, kLogSinkMax);
+constexpr std::array kAccessLogSink = {
+    Spelling{"penstock.io/access-log-sink", kLogSink},
+    Spelling{"service.beta.kubernetes.io/aws-load-balancer-access-log-s3-bucket-name", kLogSink}};
+constexpr Rule kLogPrefix = of_kind(Kind::FolderPath, 1, kLogPrefixMax);
+constexpr std::array kAccessLogPrefix = {
+    Spelling{"penstock.io/access-log-prefix", kLogPrefix},
+    Spelling{"service.beta.kubernetes.io/aws-load-balancer-access-log-s3-bucket-prefix", kLogPrefix}};
 constexpr std::array kBackendNodeSelector = {
     Spelling{"penstock.io/backend-node-selector", of_kind(Kind::Selector)},
     Spelling{"service.kubernetes.io/qcloud-loadbalancer-backends-label", of_kind(Kind::Selector)}};
@@ -189,10 +198,18 @@ constexpr std::array<SettingSpec, kSettings> kSpecs = {{
     {Setting::HealthCheckPort, "ANN-10", kHealthCheckPort, "the endpoint's port", "probed port",
      "the endpoint's port is used"},
     {Setting::HealthCheckPath, "ANN-10", kHealthCheckPath, "/", "path of an http probe", "/ is used"},
-    {Setting::AccessLog, "ANN-11", kAccessLog, "false", "log a record of each flow", "false is used",
-     "false"},
+    {Setting::AccessLog, "ANN-11", kAccessLog, "the gateway's --flow-services",
+     "whether gateways write flow records of the Service; needs --flow-log or --flow-collector of the "
+     "gateway; "
+     "a change applies to new flows",
+     "the default is used"},
     {Setting::AccessLogInterval, "ANN-11", kAccessLogInterval, "60 min",
-     "rotation interval of the flow record file", "60 minutes are used", "60"},
+     "time after which the file of flow records is rotated", "60 minutes are used"},
+    {Setting::AccessLogSink, "ANN-12", kAccessLogSink, "default",
+     "folder of the file of flow records, below the folder of --flow-log; nothing is uploaded",
+     "default is used"},
+    {Setting::AccessLogPrefix, "ANN-12", kAccessLogPrefix, "none",
+     "folders of the file of flow records, below the folder of access-log-sink", "no prefix is used"},
     {Setting::BackendNodeSelector, "ANN-14", kBackendNodeSelector, "none",
      "only endpoints on Nodes with matching labels get new flows; if no Node matches, the Service has no "
      "endpoint",

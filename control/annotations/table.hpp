@@ -27,6 +27,8 @@ enum class Setting : uint8_t {
     HealthCheckPath,
     AccessLog,
     AccessLogInterval,
+    AccessLogSink,
+    AccessLogPrefix,
     BackendNodeSelector,
     CrossZone,
     OnlyNodesWithEndpoints,
@@ -49,7 +51,7 @@ enum class Setting : uint8_t {
     AffinityScope,
     NodeWeight,
 };
-inline constexpr size_t kSettings = 34;
+inline constexpr size_t kSettings = 36;
 
 enum class Kind : uint8_t {
     Bool,                 // true, false, 1, 0, t, f in any case (ANN-G2)
@@ -59,6 +61,7 @@ enum class Kind : uint8_t {
     Name,                 // lower-case alphanumerics, '.' and '-', of a bounded length
     Text,                 // printable ASCII of a bounded length
     UrlPath,              // begins with '/'
+    FolderPath,           // relative, without ".." (control/base/log_names.hpp)
     LabelKey,             // Kubernetes label key
     Selector,             // Kubernetes label selector
     Names,                // as Name, separated by commas

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "control/annotations/selector.hpp"
+#include "control/base/log_names.hpp"
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/text.hpp"
 
@@ -120,6 +121,8 @@ bool read_by(const Rule& rule, Value& value) {
             return is_of_length(rule, value.text) && is_printable(value.text);
         case Kind::UrlPath:
             return is_url_path(rule, value.text);
+        case Kind::FolderPath:
+            return is_log_prefix(value.text);
         case Kind::LabelKey:
             return is_label_key(value.text);
         case Kind::Selector:
@@ -190,6 +193,11 @@ std::string accepted(const Rule& rule) {
             return "printable ASCII, at most " + std::to_string(rule.max) + " characters";
         case Kind::UrlPath:
             return "a path that begins with '/', at most " + std::to_string(rule.max) + " characters";
+        case Kind::FolderPath:
+            return "folders of a-z, A-Z, 0-9, '.', '-' and '_', separated by '/', none of them '.' or '..', "
+                   "at "
+                   "most " +
+                   std::to_string(rule.max) + " characters";
         case Kind::LabelKey:
             return "a label key";
         case Kind::Selector:

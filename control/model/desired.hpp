@@ -147,6 +147,15 @@ struct Probe {
     bool operator==(const Probe&) const = default;
 };
 
+// Flow records of a Service, as its annotations request them.
+struct AccessLog {
+    std::optional<bool> enabled;  // unset: as the gateway is configured (ANN-11)
+    uint32_t interval_min = 60;   // 5 or 60: rotation of the file
+    InternedText sink;            // is_log_sink(), or "": default (ANN-12)
+    InternedText prefix;          // is_log_prefix(), or ""
+    bool operator==(const AccessLog&) const = default;
+};
+
 // One service port with all that a gateway needs. This is the unit of atomic change; the ports of one
 // Kubernetes Service are sent together.
 struct Service {
@@ -176,6 +185,7 @@ struct Service {
     std::optional<uint32_t> drain_timeout_s;
     std::optional<HealthCheck> health_check;  // only on the Service's first port, by key
     std::optional<Probe> probe;
+    AccessLog access_log;
     std::vector<Notice> notices;  // sorted; about this port or the whole Service
     bool operator==(const Service&) const = default;
 };

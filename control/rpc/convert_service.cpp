@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "control/base/log_names.hpp"
 #include "control/rpc/convert.hpp"
 #include "control/rpc/convert_rules.hpp"
 #include "control/rpc/enum_table.hpp"
@@ -73,6 +74,44 @@ v1::Probe to_proto(const model::Probe& probe) {
     message.set_healthy(probe.healthy);
     message.set_unhealthy(probe.unhealthy);
     message.set_fails_closed(probe.fails_closed);
+    return message;
+}
+
+Result<model::AccessLog> access_log_from(const v1::AccessLog& message) {
+    model::AccessLog log;
+    if (message.has_enabled()) {
+        log.enabled = message.enabled();
+    }
+    if (message.interval_min() != 0) {
+        if (message.interval_min() != 5 && message.interval_min() != 60) {
+            return invalid("interval_min " + std::to_string(message.interval_min()) + " is not 5 or 60");
+        }
+        log.interval_min = message.interval_min();
+    }
+    if (!message.sink().empty()) {
+        if (!is_log_sink(message.sink())) {
+            return invalid("sink must have 3-63 characters of a-z, 0-9, '.' and '-'");
+        }
+        log.sink = message.sink();
+    }
+    if (!message.prefix().empty()) {
+        if (!is_log_prefix(message.prefix())) {
+            return invalid("prefix must be a relative path without '..', of at most " +
+                           std::to_string(kLogPrefixMax) + " letters, digits, '.', '-', '_' and '/'");
+        }
+        log.prefix = message.prefix();
+    }
+    return log;
+}
+
+v1::AccessLog to_proto(const model::AccessLog& log) {
+    v1::AccessLog message;
+    if (log.enabled) {
+        message.set_enabled(*log.enabled);
+    }
+    message.set_interval_min(log.interval_min);
+    message.set_sink(log.sink.value());
+    message.set_prefix(log.prefix.value());
     return message;
 }
 
@@ -179,6 +218,9 @@ Result<model::Service> service_from(const v1::Service& message, model::ServiceKe
     if (message.has_probe()) {
         PENSTOCK_TRY_IN("probe", service.probe, probe_from(message.probe()));
     }
+    if (message.has_access_log()) {
+        PENSTOCK_TRY_IN("access_log", service.access_log, access_log_from(message.access_log()));
+    }
     return service;
 }
 
@@ -227,6 +269,9 @@ v1::Service to_proto(const model::Service& service) {
     }
     if (service.probe) {
         *message.mutable_probe() = to_proto(*service.probe);
+    }
+    if (service.access_log != model::AccessLog()) {
+        *message.mutable_access_log() = to_proto(service.access_log);
     }
     return message;
 }

@@ -159,6 +159,16 @@ AnnotationSettings settings_of(const Annotations& object, const Policy& policy, 
     settings.source_ranges_deny = reader.word(Setting::SourceRangesPolicy) == "deny";
     settings.health_check = health_check_of(reader);
     settings.probe = probe_of(reader, notices);
+    if (const auto logs = reader.read(Setting::AccessLog)) {
+        settings.access_log = logs->number == 1;
+    }
+    if (reader.word(Setting::AccessLogInterval) == "5") {
+        settings.access_log_interval_min = 5;
+    }
+    if (const std::string_view sink = reader.text(Setting::AccessLogSink); sink != "default") {
+        settings.access_log_sink = sink;
+    }
+    settings.access_log_prefix = reader.text(Setting::AccessLogPrefix);
     if (const std::string_view selector = reader.text(Setting::BackendNodeSelector); !selector.empty()) {
         settings.node_selector = annotations::Selector::parse(selector).value();
     }

@@ -25,10 +25,13 @@ struct AnnotationSettings {
     // ANN-05. Default means off for Pods and http for Nodes.
     enum class HealthCheck : uint8_t { Default, Off, Tcp, Http };
     HealthCheck health_check = HealthCheck::Default;
-    model::Probe probe;  // ANN-06 to ANN-10; `kind` and `fails_closed` are set elsewhere
-    std::optional<annotations::Selector> node_selector;  // ANN-14
-    bool cross_zone = true;                              // ANN-15
-    std::optional<bool> only_nodes_with_endpoints;       // ANN-16; unset: depends on the traffic policy
+    model::Probe probe;              // ANN-06 to ANN-10; `kind` and `fails_closed` are set elsewhere
+    std::optional<bool> access_log;  // ANN-11; unset: as the gateway is configured
+    uint32_t access_log_interval_min = 60;
+    std::string_view access_log_sink, access_log_prefix;  // ANN-12; "": the default
+    std::optional<annotations::Selector> node_selector;   // ANN-14
+    bool cross_zone = true;                               // ANN-15
+    std::optional<bool> only_nodes_with_endpoints;        // ANN-16; unset: depends on the traffic policy
     lb::SchedulerKind scheduler = lb::SchedulerKind::RoundRobin;  // ANN-26
     std::string_view node_weight_label;                           // ANN-27; "" none
     // Nodes as backends are weighted by their ready Pods, otherwise equally.

@@ -358,6 +358,10 @@ std::vector<model::Service> decide_service(const ServicePlan& plan, const Fronte
         service.source_ranges_deny = plan.ranges.deny;
         service.idle_timeout_s = plan.settings.idle_timeout_s;
         service.drain_timeout_s = plan.settings.drain_timeout_s;
+        service.access_log = {.enabled = plan.settings.access_log,
+                              .interval_min = plan.settings.access_log_interval_min,
+                              .sink = std::string(plan.settings.access_log_sink),
+                              .prefix = std::string(plan.settings.access_log_prefix)};
         service.probe = around.facts.through_nodes
                             ? node_probe_of(*plan.object, rules.external, plan.settings, around.policy)
                             : pod_probe_of(plan.settings);

@@ -25,7 +25,7 @@ bool differ_in_endpoints_alone(const Service& a, const Service& b) {
     const auto rest = [](const Service& service) {
         return std::tie(service.service_port, service.scheduler, service.uid, service.source_ranges,
                         service.source_ranges_deny, service.affinity_timeout_s, service.affinity_scope,
-                        service.idle_timeout_s, service.drain_timeout_s, service.probe);
+                        service.idle_timeout_s, service.drain_timeout_s, service.probe, service.access_log);
     };
     return rest(a) == rest(b) && std::ranges::equal(a.frontends, b.frontends, same_place);
 }

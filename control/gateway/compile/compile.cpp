@@ -18,8 +18,8 @@ bool is_vip_class(FrontendClass cls) {
     return cls == FrontendClass::LoadBalancerIp || cls == FrontendClass::ExternalIp;
 }
 
-// Compares everything that determines which backend a flow gets. Display names, notices and frontends are not
-// compared.
+// Compares everything that determines which backend a flow gets, and whether it has records. Display names,
+// notices and frontends are not compared.
 bool same_backends(const model::Service& a, const model::Service& b) {
     const auto same_endpoint = [](const model::Endpoint& x, const model::Endpoint& y) {
         return std::tie(x.address, x.port, x.weight) == std::tie(y.address, y.port, y.weight);
@@ -27,6 +27,7 @@ bool same_backends(const model::Service& a, const model::Service& b) {
     // Backends of another Service object have other ids (BackendKey).
     return a.scheduler == b.scheduler && a.affinity_timeout_s == b.affinity_timeout_s &&
            a.affinity_scope == b.affinity_scope && a.uid == b.uid && a.probe == b.probe &&
+           a.access_log.enabled == b.access_log.enabled &&
            std::ranges::equal(a.sets, b.sets, [&](const model::BackendSet& x, const model::BackendSet& y) {
                return x.source == y.source && x.when_empty == y.when_empty &&
                       std::ranges::equal(x.endpoints, y.endpoints, same_endpoint);
@@ -213,6 +214,9 @@ std::shared_ptr<const lb::Service> Compiler::build_service(PortRecord& port) {
     service->port_name = key.port_name;
     service->protocol = key.protocol;
     service->scheduler = desired.scheduler;
+    service->flow_records = !desired.access_log.enabled   ? lb::FlowRecords::Default
+                            : *desired.access_log.enabled ? lb::FlowRecords::On
+                                                          : lb::FlowRecords::Off;
     service->affinity_timeout_s = desired.affinity_timeout_s;
     for (const auto& [address, l4_port] : places) {
         ids_.backends.take({service->id, address, l4_port, desired.uid});

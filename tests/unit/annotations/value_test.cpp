@@ -191,16 +191,45 @@ TEST(AnnotationValue, HealthCheckPortAndPath_ANN10) {
 
 TEST(AnnotationValue, AccessLog_ANN11) {
     for (const std::string& key : {own("access-log"), aws("access-log-enabled")}) {
-        expect_meanings(key, {{"false", "false"}, {"true", "true!"}, {"T", "true!"}, {"maybe", "invalid"}});
+        expect_meanings(key, {{"false", "false"}, {"true", "true"}, {"T", "true"}, {"maybe", "invalid"}});
     }
     for (const std::string& key : {own("access-log-interval"), aws("access-log-emit-interval")}) {
-        expect_meanings(key, {{"5", "5!"},
+        expect_meanings(key, {{"5", "5"},
                               {"60", "60"},
                               {"6", "invalid"},
                               {"59", "invalid"},
                               {"61", "invalid"},
                               {"4", "invalid"}});
     }
+}
+
+TEST(AnnotationValue, AccessLogNames_ANN12) {
+    for (const std::string& key : {own("access-log-sink"), aws("access-log-s3-bucket-name")}) {
+        expect_meanings(key, {{"abc", "abc"},
+                              {"ab", "invalid"},
+                              {std::string(63, 'a'), std::string(63, 'a')},
+                              {std::string(64, 'a'), "invalid"},
+                              {"a.b-c9", "a.b-c9"},
+                              {"..", "invalid"},
+                              {"Audit", "invalid"},
+                              {"a/b", "invalid"}});
+    }
+    for (const std::string& key : {own("access-log-prefix"), aws("access-log-s3-bucket-prefix")}) {
+        expect_meanings(key, {{"team", "team"},
+                              {"Team_A/web.logs/x-1", "Team_A/web.logs/x-1"},
+                              {std::string(128, 'a'), std::string(128, 'a')},
+                              {std::string(129, 'a'), "invalid"},
+                              {"/team", "invalid"},
+                              {"team/", "invalid"},
+                              {"a//b", "invalid"},
+                              {"a/ b", "invalid"},
+                              {"..", "invalid"},
+                              {"a/../../etc", "invalid"},
+                              {"a/./b", "invalid"},
+                              {"a\\b", "invalid"}});
+    }
+    expect_first_wins(own("access-log-sink"), "audit", aws("access-log-s3-bucket-name"), "bucket");
+    expect_first_wins(own("access-log-prefix"), "team", aws("access-log-s3-bucket-prefix"), "other");
 }
 
 TEST(AnnotationValue, BackendNodeSelector_ANN14) {

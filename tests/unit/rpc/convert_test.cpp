@@ -59,6 +59,7 @@ model::Service everything() {
                      .healthy = 3,
                      .unhealthy = 4,
                      .fails_closed = true};
+    service.access_log = {.enabled = false, .interval_min = 5, .sink = "audit", .prefix = "team/web"};
     return service;
 }
 
@@ -261,6 +262,14 @@ TEST(Convert, EachRuleRefusesByName) {
          "idle_timeout_s 604801 is not in 0-604800"},
         {"drain timeout", [](auto& s) { s.set_drain_timeout_s(3'601); },
          "drain_timeout_s 3601 is not in 0-3600"},
+        {"access log interval", [](auto& s) { s.mutable_access_log()->set_interval_min(6); },
+         "access_log: interval_min 6 is not 5 or 60"},
+        {"access log sink", [](auto& s) { s.mutable_access_log()->set_sink("a/../b"); },
+         "access_log: sink must have"},
+        {"access log prefix", [](auto& s) { s.mutable_access_log()->set_prefix("/etc"); },
+         "access_log: prefix must be a relative path"},
+        {"access log prefix", [](auto& s) { s.mutable_access_log()->set_prefix("a/../b"); },
+         "access_log: prefix must be a relative path"},
         {"probe timeout", [](auto& s) { s.mutable_probe()->set_timeout_s(30); },
          "probe: timeout_s 30 is not less than interval_s 30"},
         {"frontend family", [](auto& s) { s.mutable_frontends(0)->set_set(1); },

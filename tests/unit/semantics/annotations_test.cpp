@@ -314,19 +314,65 @@ TEST(AnnotationSettings, InvalidSettingsOfTheAllocatorAreReported_ANN17_ANN22_AN
     }
 }
 
-TEST(UnsupportedAnnotation, IsToldAndServedWithoutIt_ANNG4_ANN11) {
+TEST(AccessLog, ReachesTheService_ANN11_ANN12) {
+    const std::string own = "penstock.io/access-log",
+                      aws = "service.beta.kubernetes.io/aws-load-balancer-access-log";
+    struct Row {
+        const char* name;
+        Annotations annotations;
+        model::AccessLog expected;
+        Lines reasons;
+    };
+    const Lines invalid{"Service default/web InvalidAnnotation"};
+    const Row rows[] = {
+        {"unset", {}, {}, {}},
+        {"on", {{own, "true"}}, {.enabled = true}, {}},
+        {"off", {{own, "0"}}, {.enabled = false}, {}},
+        {"alias", {{aws + "-enabled", "true"}}, {.enabled = true}, {}},
+        {"invalid", {{own, "what"}}, {}, invalid},
+        {"interval", {{own, "true"}, {own + "-interval", "5"}}, {.enabled = true, .interval_min = 5}, {}},
+        {"interval of the alias", {{aws + "-emit-interval", "5"}}, {.interval_min = 5}, {}},
+        {"interval of the default", {{own + "-interval", "60"}}, {}, {}},
+        {"invalid interval", {{own + "-interval", "6"}}, {}, invalid},
+        {"names",
+         {{own + "-sink", "audit"}, {own + "-prefix", "team/web"}},
+         {.sink = "audit", .prefix = "team/web"},
+         {}},
+        {"names of the alias",
+         {{aws + "-s3-bucket-name", "bucket"}, {aws + "-s3-bucket-prefix", "p"}},
+         {.sink = "bucket", .prefix = "p"},
+         {}},
+        {"the default sink", {{own + "-sink", "default"}}, {}, {}},
+        {"invalid sink", {{own + "-sink", "A"}}, {}, invalid},
+        {"invalid prefix", {{own + "-prefix", "../etc"}}, {}, invalid},
+    };
+    for (const Row& row : rows) {
+        World world;
+        kube::Service& web = world.service("default/web");
+        web.external_ips = {"203.0.113.7"};
+        web.meta.annotations = row.annotations;
+        const Outcome outcome = world.evaluate();
+        const model::Service* service = find(outcome, "default/web/TCP");
+        ASSERT_NE(service, nullptr);
+        EXPECT_EQ(service->access_log, row.expected) << row.name;
+        EXPECT_EQ(reasons(outcome), row.reasons) << row.name;
+    }
+}
+
+TEST(UnsupportedAnnotation, IsToldAndServedWithoutIt_ANNG4) {
     struct Row {
         const char* key;
         const char* value;
         bool unsupported;
     };
     const Row rows[] = {
-        {"penstock.io/access-log", "true", true},
-        {"penstock.io/access-log", "false", false},
-        {"penstock.io/access-log", "what", false},  // invalid: the default is used, which is supported
-        {"penstock.io/access-log-sink", "logs", true},
-        {"penstock.io/access-log-sink", "..", true},  // refused whatever the value
-        {"penstock.io/access-log-sink", " ", false},
+        {"penstock.io/snat", "never", true},
+        {"penstock.io/snat", "auto", false},
+        {"penstock.io/snat", "what", false},  // invalid: the default is used, which is supported
+        {"penstock.io/tags", "a=b", true},
+        {"penstock.io/tags", "..", true},  // refused whatever the value
+        {"penstock.io/tags", " ", false},
+        {"penstock.io/access-log", "true", false},
         {"penstock.io/vip-id", "edge", true},
         {"penstock.io/scope", "internal", false},
         {"penstock.io/load-balancer-ips", "198.51.100.7", false},
@@ -356,13 +402,9 @@ TEST(UnsupportedAnnotation, IsToldAndServedWithoutIt_ANNG4_ANN11) {
 }
 
 TEST(UnsupportedAnnotation,
-     EachRefusedKeyIsToldByNameWithItsReason_ANNG4_ANN12_ANN13_ANN18_ANN19_ANN21_ANN25_ANN31) {
+     EachRefusedKeyIsToldByNameWithItsReason_ANNG4_ANN13_ANN18_ANN19_ANN21_ANN25_ANN31) {
     const std::string aws = "service.beta.kubernetes.io/aws-load-balancer-";
     const std::set<std::string> expected{
-        "penstock.io/access-log-sink",
-        aws + "access-log-s3-bucket-name",
-        "penstock.io/access-log-prefix",
-        aws + "access-log-s3-bucket-prefix",
         "penstock.io/proxy-protocol",
         aws + "proxy-protocol",
         "penstock.io/proxy-protocol-ports",
@@ -448,6 +490,10 @@ TEST(AnnotationChange, UpdatesTheGatewayOnlyWhereItsEffectDiffers_ANNG6_ANNG7) {
         {"penstock.io/health-check", "http", true},
         {"penstock.io/health-check-interval", "11", true},
         {"penstock.io/source-ranges-policy", "deny", false},  // no effect without ranges
+        {"penstock.io/access-log", "true", true},
+        {"penstock.io/access-log", "T", false},
+        {"penstock.io/access-log-sink", "default", false},
+        {"penstock.io/access-log-sink", "audit", true},
     };
     for (const Row& row : rows) {
         annotations[row.key] = row.value;

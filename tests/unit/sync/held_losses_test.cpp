@@ -62,6 +62,7 @@ TEST(HeldLosses, WhatChangesBesidesIsNotHeldBack) {
         {"deny", [](auto& service) { service.source_ranges_deny = true; }},
         {"another life", [](auto& service) { service.uid = "two"; }},
         {"drain", [](auto& service) { service.drain_timeout_s = 0; }},
+        {"access log", [](auto& service) { service.access_log.enabled = true; }},
         {"affinity", [](auto& service) { service.affinity_timeout_s = 10; }},
         {"affinity scope", [](auto& service) { service.affinity_scope = lb::AffinityScope::Service; }},
         {"forbidden address",

@@ -82,6 +82,25 @@ TEST(Compile, AServiceBecomesRowsAndBackends) {
 }
 
 // An IPv6 frontend's set of IPv4 endpoints: the same backends as IPv4's own, with full NAT.
+TEST(Compile, FlowRecordsFollowTheServicesSetting_ANN11) {
+    Gateway gateway;
+    auto web = service("web", {external("192.0.2.8", 80)}, {"10.0.0.1"});
+    gateway.apply(desired({web}));
+    EXPECT_EQ(gateway.find("192.0.2.8", 80)->service->flow_records, lb::FlowRecords::Default);
+    for (const bool enabled : {true, false}) {
+        web.access_log.enabled = enabled;
+        gateway.apply(desired({web}));
+        EXPECT_EQ(gateway.find("192.0.2.8", 80)->service->flow_records,
+                  enabled ? lb::FlowRecords::On : lb::FlowRecords::Off);
+    }
+    // Names of files concern no worker.
+    const auto before = gateway.now.services.at(key("web")).service;
+    web.access_log.sink = "audit";
+    gateway.apply(desired({web}));
+    EXPECT_EQ(gateway.now.services.at(key("web")).service, before);
+    EXPECT_EQ(gateway.now.services.at(key("web")).desired->access_log.sink, "audit");
+}
+
 TEST(Compile, EndpointsOfTheOtherFamilyAreTheServicesOwn_ANN32) {
     Gateway gateway;
     auto web =
