@@ -248,6 +248,24 @@ void buffer_families(const Reading& reading, std::vector<MetricFamily>& out) {
     out.push_back(std::move(in_use));
 }
 
+void flow_record_families(const FlowRecordReading& records, std::vector<MetricFamily>& out) {
+    out.push_back(single(counter("penstock_flow_records_queued_total",
+                                 "flow records that workers gave to the thread that writes them"),
+                         static_cast<double>(records.queued)));
+    MetricFamily written = counter("penstock_flow_records_written_total", "flow records, by destination");
+    add(written, {{"destination", "file"}}, static_cast<double>(records.logged));
+    add(written, {{"destination", "collector"}}, static_cast<double>(records.sent));
+    out.push_back(std::move(written));
+    MetricFamily lost =
+        counter("penstock_flow_records_lost_total",
+                "flow records that were not written or not sent, by reason: queue (full), disk, files (too "
+                "many), collector");
+    for (const auto& [reason, count] : records.lost) {
+        add(lost, {{"reason", reason}}, static_cast<double>(count));
+    }
+    out.push_back(std::move(lost));
+}
+
 void vip_families(const VipReading& vips, std::vector<MetricFamily>& out) {
     MetricFamily presence = gauge("penstock_vips", "LoadBalancer and external IPs, by announcement");
     for (const auto& [metric, count] : vips.routes) {
@@ -365,6 +383,9 @@ std::vector<MetricFamily> families(const Reading& reading) {
     add_captures(out, reading.captures);
     if (reading.upgrades) {
         add_upgrades(out, *reading.upgrades);
+    }
+    if (reading.flow_records) {
+        flow_record_families(*reading.flow_records, out);
     }
     return out;
 }

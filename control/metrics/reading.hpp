@@ -106,6 +106,12 @@ struct CaptureReading {
     uint64_t begun = 0, records = 0, lost = 0;
 };
 
+// Flow records, since the start of the process.
+struct FlowRecordReading {
+    uint64_t queued = 0, logged = 0, sent = 0;
+    std::vector<std::pair<std::string, uint64_t>> lost;  // by reason
+};
+
 struct Reading {
     std::string version;
     bool control_connected = false;
@@ -129,9 +135,10 @@ struct Reading {
     uint64_t save_failures = 0;
     TablesReading tables;
     CaptureReading captures;
-    std::optional<UpgradesReading> upgrades;       // empty: no supervisor
-    std::optional<TlsReading> tls;                 // empty: no TCP address
-    std::optional<ConnectionReading> connections;  // empty: no TCP address
+    std::optional<UpgradesReading> upgrades;        // empty: no supervisor
+    std::optional<TlsReading> tls;                  // empty: no TCP address
+    std::optional<ConnectionReading> connections;   // empty: no TCP address
+    std::optional<FlowRecordReading> flow_records;  // empty: off
 };
 
 }  // namespace penstock::metrics

@@ -24,6 +24,8 @@ inline constexpr const char* kNodePortInUse = "NodePortInUse";                  
 inline constexpr const char* kVipLimitReached = "VIPLimitReached";                           // LB-018
 inline constexpr const char* kVipRouteConflict = "VIPRouteConflict";                         // PRESENCE-002
 
+inline constexpr const char* kUnsupportedAnnotation = "UnsupportedAnnotation";  // ANN-G4
+
 // Limit of the list. Each notice is a log line and an Event; beyond 1,000, further notices add no
 // information.
 inline constexpr size_t kObservedMax = 1'000;

@@ -21,7 +21,7 @@ from fixture import Lab, all_cases  # noqa: E402
 
 import announce_cases, capture_cases, changes_cases, context_cases, drop_cases, fail_static_cases, forwarding_cases, ipv6_cases, linux_cases, management_cases  # noqa: E402,E401,F401
 import health_cases, kernel_nat_cases, pmtu_cases, policy_cases, port_life_cases, presence_cases, protocols_cases  # noqa: E402,E401,F401
-import doctor_cases, link_cases, other_family_cases, rollout_cases, sctp_cases, service_manager_cases, snat_cases, start_cases, top_cases  # noqa: E402,E401,F401
+import doctor_cases, flow_records_cases, link_cases, other_family_cases, rollout_cases, sctp_cases, service_manager_cases, snat_cases, start_cases, top_cases  # noqa: E402,E401,F401
 
 CASE_TIMEOUT_S = 300
 

@@ -97,6 +97,16 @@ std::string tables_text(const v1::Tables& tables) {
     return text;
 }
 
+std::string flow_records_text(const v1::FlowRecords& records) {
+    std::string text = std::to_string(records.queued()) + " records; " + std::to_string(records.logged()) +
+                       " written to files, " + std::to_string(records.sent()) + " sent to the collector";
+    std::string lost;
+    for (const auto& each : records.lost()) {
+        lost += (lost.empty() ? "; lost: " : ", ") + each.reason() + " " + std::to_string(each.records());
+    }
+    return text + lost + (records.fault().empty() ? "" : "; now: " + records.fault());
+}
+
 std::string health_text(const v1::Status& status) {
     std::string text;
     for (const std::string& reason : status.not_well()) {
@@ -148,6 +158,8 @@ std::string status_text(const v1::Status& status) {
                                                                 ": " + status.save_error())) +
            (status.has_tables() ? line("Tables", tables_text(status.tables())) : std::string()) +
            (status.has_upgrade() ? line("Upgrade", upgrade_text(status.upgrade())) : std::string()) +
+           (status.has_flow_records() ? line("Flow records", flow_records_text(status.flow_records()))
+                                      : std::string()) +
            line("Control plane", control_text(status)) +
            line("Generation", std::to_string(status.generation())) +
            line("Serving", std::to_string(status.services()) + " service ports, " +

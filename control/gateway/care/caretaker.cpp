@@ -160,6 +160,9 @@ void Caretaker::take_over(const Publication& publication, const std::set<model::
             health_checks_.set(key, service == nullptr ? std::nullopt : service->health_check);
             node_ports_.set(key, service.get());
         }
+        if (!options_.has_flow_records) {
+            access_logs_.set(key, service.get());
+        }
         to_probe.emplace_back(key, service);
     }
     if (is_node) {
@@ -301,7 +304,7 @@ ProxyFacts Caretaker::facts() const {
 
 void Caretaker::report_notices() {
     const std::array lists{exhaustion_.notices(), health_checks_.notices(), node_ports_.notices(),
-                           announcer_.notices()};
+                           access_logs_.notices(), announcer_.notices()};
     auto next = merged(lists);
     std::vector<model::ObservedNotice> before;
     {

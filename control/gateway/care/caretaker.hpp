@@ -45,6 +45,7 @@ struct CaretakerOptions {
     // Returns the service ports with flows that found no free SNAT port since the last call. Called on the
     // caretaker's thread.
     std::function<std::vector<model::ServiceKey>()> exhausted;
+    bool has_flow_records = false;  // the gateway writes them
     // Called on the caretaker's thread after the list of observed() has changed.
     std::function<void()> on_observed;
     // Its functions are called on the caretaker's thread, and in stop().
@@ -133,6 +134,7 @@ class Caretaker {
     HealthChecks health_checks_;
     ExhaustionWatch exhaustion_;
     NodePortWatch node_ports_;
+    AccessLogWatch access_logs_;
     VipAnnouncer announcer_;
     Clock::time_point look_at_{};  // next check for listeners on NodePorts
     Clock::time_point looked_at_{};

@@ -88,4 +88,23 @@ void NodePortWatch::look(std::span<const LocalListener> listeners) {
     std::ranges::sort(notices_);
 }
 
+void AccessLogWatch::set(const model::ServiceKey& key, const model::Service* service) {
+    if (service != nullptr && service->access_log.enabled.value_or(false)) {
+        requested_.insert(key);
+    } else {
+        requested_.erase(key);
+    }
+}
+
+std::vector<model::ObservedNotice> AccessLogWatch::notices() const {
+    std::vector<model::ObservedNotice> notices;
+    for (const auto& key : requested_) {
+        notices.push_back({key,
+                           {model::Notice::Level::Warning, model::kUnsupportedAnnotation,
+                            "the access log is requested, but this gateway writes no flow records; set "
+                            "--flow-log or --flow-collector of penstockd"}});
+    }
+    return notices;
+}
+
 }  // namespace penstock::gateway

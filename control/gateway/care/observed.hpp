@@ -54,4 +54,15 @@ class NodePortWatch {
     bool changed_ = false;
 };
 
+// UnsupportedAnnotation (ANN-G4): a Service requests flow records of a gateway that writes none.
+class AccessLogWatch {
+ public:
+    // The service port in force; null: none.
+    void set(const model::ServiceKey& key, const model::Service* service);
+    [[nodiscard]] std::vector<model::ObservedNotice> notices() const;
+
+ private:
+    std::set<model::ServiceKey> requested_;
+};
+
 }  // namespace penstock::gateway

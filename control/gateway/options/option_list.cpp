@@ -36,6 +36,9 @@ constexpr uint64_t kBurstMin = 4;
 constexpr uint64_t kMinPathMtuMin = 552, kMinPathMtuMax = 1500;
 // Number of mark values; far more than can be installed in acceptable time.
 constexpr uint64_t kFlowRulesMax = 65'536;
+constexpr uint64_t kFlowFileMbMax = 65'536;
+constexpr uint64_t kFlowFilesMax = 1'000;  // each rotation renames all of them
+constexpr uint64_t kFlowSampleMax = 1'000'000;
 
 Result<IpAddr> snat_address(const std::string& entry) {
     const auto address = IpAddr::parse(entry);
@@ -49,6 +52,24 @@ Result<IpAddr> snat_address(const std::string& entry) {
 Result<nat::PortRange> snat_ports(const std::string& entry) {
     PENSTOCK_TRY(const auto ports, options::parse_interval(entry, {1, 65535}));
     return nat::PortRange{static_cast<L4Port>(ports.first), static_cast<L4Port>(ports.last)};
+}
+
+Status flow_folder(const std::string& entry) {
+    if (!entry.starts_with('/') || entry.ends_with('/')) {
+        return options::refuse(entry, "must be the absolute path of a folder");
+    }
+    return {};
+}
+
+Result<std::optional<SocketAddress>> flow_collector(const std::string& entry) {
+    if (entry == "off") {
+        return std::nullopt;
+    }
+    const auto address = SocketAddress::parse(entry);
+    if (!address || address->port == 0 || address->address.is_unspecified()) {
+        return options::refuse(entry, "must be ADDRESS:PORT of a collector, or off");
+    }
+    return *address;
 }
 
 Result<std::string> table_folder(const std::string& entry) {
@@ -267,6 +288,28 @@ void add_packets(OptionSet& set, Options& options, RawOptions& raw) {
             "route. loose: every source needs a route. off: no check");
 }
 
+void add_flow_records(OptionSet& set, Options& options) {
+    FlowRecordOptions& records = options.flow_records;
+    set.group("Flow records");
+    set.add("flow-log", text_or("off", records.folder, "DIR", flow_folder),
+            "Folder of the flow records, which have the begin and the end of each connection as lines of "
+            "JSON, in DIR/SINK/flows.jsonl; off: none (flow-records.md)");
+    set.add("flow-log-mb", number(records.file_mb, {1, kFlowFileMbMax, "MB"}),
+            "Size of a file of flow records after which it is rotated, in MB");
+    set.add("flow-log-files", number(records.files, {0, kFlowFilesMax, "files"}),
+            "Number of rotated files that are kept of each file of flow records");
+    set.add("flow-collector", parsed(records.collector, "ADDRESS:PORT", flow_collector, "off"),
+            "Collector of the flow records as IPFIX over UDP; off: none");
+    set.add("flow-domain", number(records.domain, {0, UINT32_MAX, {}}),
+            "IPFIX observation domain. Gateways that share a collector need different values if it does not "
+            "distinguish them by address");
+    set.add("flow-services", one_of(records.all_services, {{"annotated", false}, {"all", true}}),
+            "Services with flow records. annotated: those with penstock.io/access-log true. all: also those "
+            "without the annotation");
+    set.add("flow-sample", number(records.one_in, {1, kFlowSampleMax, "connections"}),
+            "Record one in N connections, selected by a hash of the tuple");
+}
+
 void add_logging(OptionSet& set, Options& options) {
     set.group("Logging");
     set.add("log-format", parsed(options.log_format, "text|json", log::parse_format, "text"),
@@ -287,6 +330,7 @@ void add_options(OptionSet& set, Options& options, RawOptions& raw) {
     add_rules(set, options);
     add_translation(set, options);
     add_packets(set, options, raw);
+    add_flow_records(set, options);
     add_logging(set, options);
 }
 

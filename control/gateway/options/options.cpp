@@ -92,6 +92,12 @@ Status complete(Options& options, const RawOptions& raw, bool healthz_is_given) 
             return refuse(name, "requires --flow-rules above 0");
         }
     }
+    for (const auto& [name, is_set] : {std::pair("flow-services", options.flow_records.all_services),
+                                       std::pair("flow-sample", options.flow_records.one_in != 1)}) {
+        if (is_set && !options.flow_records.is_on()) {
+            return refuse(name, "requires --flow-log or --flow-collector");
+        }
+    }
     if (options.snat_addresses.size() > limits::kSnatAddressesMax) {
         return refuse("snat-address",
                       "more addresses than the maximum of " + std::to_string(limits::kSnatAddressesMax));

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,11 +20,25 @@
 #include "control/options/option_set.hpp"
 #include "dataplane/base/limits.hpp"
 #include "dataplane/base/result.hpp"
+#include "dataplane/base/socket_address.hpp"
 #include "dataplane/config/packet_policy.hpp"
 #include "dataplane/nat/snat_config.hpp"
 #include "dataplane/worker/idle.hpp"
 
 namespace penstock::gateway {
+
+// Records of the begin and the end of connections; off without a folder and without a collector.
+struct FlowRecordOptions {
+    std::string folder;  // of files; "": none
+    unsigned file_mb = 64;
+    unsigned files = 24;                     // rotated ones kept, of each file
+    std::optional<SocketAddress> collector;  // IPFIX over UDP
+    uint32_t domain = 1;                     // observation domain
+    bool all_services = false;               // by default; otherwise those that request records
+    uint32_t one_in = 1;                     // sampling rate
+
+    [[nodiscard]] bool is_on() const noexcept { return !folder.empty() || collector; }
+};
 
 struct Options {
     using Action = options::Action;
@@ -68,6 +83,8 @@ struct Options {
     nat::PortRange snat_ports;
 
     config::PacketPolicy packets;
+
+    FlowRecordOptions flow_records;
 
     log::Format log_format = log::Format::Text;
     std::vector<std::string> log_levels{"info"};  // checked

@@ -7,6 +7,7 @@
 
 #include "control/gateway/program/drain_readings.hpp"
 #include "control/gateway/program/exhausted_services.hpp"
+#include "control/gateway/program/flow_exporter.hpp"
 #include "control/gateway/program/twin_thread.hpp"
 #include "control/gateway/program/watched_loops.hpp"
 #include "control/gateway/upgrade/step_names.hpp"
@@ -89,6 +90,8 @@ Daemon::~Daemon() {
             eal_->abandon();
         }
     }
+    // After all that a successor waits for: it writes the last records of the workers, as fast as the disk.
+    flow_records_.reset();
 }
 
 bool Daemon::has_stopped_worker() const {
@@ -202,11 +205,13 @@ Status Daemon::serve() {
                                     .routes = [this] { return workers_->current().routes; },
                                     .on_health = [this](bool is_well) { server_->set_serving(is_well); },
                                     .exhausted = exhausted_services(*workers_, *reconciler_),
+                                    .has_flow_records = options_.flow_records.is_on(),
                                     .on_observed = [this] { server_->announce_observed(); },
                                     .vips = announcer_options()},
                                    *reconciler_));
+    flow_records_ = start_flow_exporter(options_, *workers_, *reconciler_, started_on_);
     loops_ = std::make_unique<LoopWatch>(watched_loops(*workers_, *reconciler_, *linux_follower_, *caretaker_,
-                                                       control_rounds_,
+                                                       flow_records_.get(), control_rounds_,
                                                        [this](const LoopHealth& health) { report(health); }));
     stream_ = std::make_unique<StreamTarget>(*reconciler_, *caretaker_);
     captures_ = std::make_unique<Captures>(*workers_, *reconciler_, ports_);
@@ -214,6 +219,7 @@ Status Daemon::serve() {
                                                  *twin_io_, pools_, *flows_, *loops_, drain_file_,
                                                  stop_drain_, *tables_, upgrades_, *captures_,
                                                  eal_->memory_description(), started_at_, started_on_});
+    running_->flow_records = flow_records_.get();
     status_ = std::make_unique<StatusView>(*running_);
     explain_ = std::make_unique<ExplainView>(*running_);
     rpc::ServerOptions server{.tls_cert = options_.tls_cert,
@@ -299,9 +305,12 @@ void Daemon::reload() {
     if (server_->tls() != nullptr) {
         files += std::string(files.empty() ? "" : " and ") + "the TLS files";
     }
-    log::get("control").info(
-        "SIGHUP: {}; changes of options and ports require a restart",
-        files.empty() ? "there is no file to read again" : files + " will be read again");
+    log::get("control").info("SIGHUP: {}{}; changes of options and ports require a restart",
+                             files.empty() ? "there is no file to read again" : files + " will be read again",
+                             flow_records_ ? ", the files of flow records will be opened again" : "");
+    if (flow_records_) {
+        flow_records_->reopen();
+    }
     if (blocklist_) {
         blocklist_->reload();
     }

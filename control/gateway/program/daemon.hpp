@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "control/base/file_lock.hpp"
+#include "control/flow_records/exporter.hpp"
 #include "control/gateway/apply/drain_file.hpp"
 #include "control/gateway/apply/reconciler.hpp"
 #include "control/gateway/care/caretaker.hpp"
@@ -156,7 +157,8 @@ class Daemon {
     std::unique_ptr<drivers::VipRoutes> vip_routes_;                // VipPresenceMode::Routes and Arp
     std::unique_ptr<drivers::VipAnnouncements> vip_announcements_;  // VipPresenceMode::Addresses and Arp
     StopDrain stop_drain_;
-    std::unique_ptr<BlocklistWatch> blocklist_;  // null: no list
+    std::unique_ptr<BlocklistWatch> blocklist_;             // null: no list
+    std::unique_ptr<flow_records::Exporter> flow_records_;  // null: off. Destroyed before the workers
     std::atomic<uint64_t> control_rounds_{0};
     std::unique_ptr<LoopWatch> loops_;  // watches the loops; the caretaker's health endpoints read it
     std::unique_ptr<Caretaker> caretaker_;

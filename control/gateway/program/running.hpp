@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "control/flow_records/exporter.hpp"
 #include "control/gateway/apply/drain_file.hpp"
 #include "control/gateway/apply/reconciler.hpp"
 #include "control/gateway/care/caretaker.hpp"
@@ -45,8 +46,9 @@ struct Running {
     std::chrono::steady_clock::time_point started_at;
     // Taken once: a value computed at each scrape would differ each time and look like a restart.
     std::chrono::system_clock::time_point started_on;
-    const tls::Watch* tls = nullptr;        // null: no TCP address
-    const rpc::TcpAcceptor* tcp = nullptr;  // likewise
+    const tls::Watch* tls = nullptr;                       // null: no TCP address
+    const rpc::TcpAcceptor* tcp = nullptr;                 // likewise
+    const flow_records::Exporter* flow_records = nullptr;  // null: off
 
     // Number of backend ids that are or were in use.
     [[nodiscard]] uint32_t backend_ids() const {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "control/flow_records/exporter.hpp"
 #include "control/gateway/apply/reconciler.hpp"
 #include "control/gateway/care/caretaker.hpp"
 #include "control/gateway/program/linux_follower.hpp"
@@ -19,10 +20,12 @@
 
 namespace penstock::gateway {
 
-// The LoopWatch uses all arguments until it is stopped. `control_rounds`: of the control loop. `report` is
+// The LoopWatch uses all arguments until it is stopped. `flow_records`: null if they are off; its loop stalls
+// with its disk. `control_rounds`: of the control loop. `report` is
 // called after each check, on the watching thread.
 [[nodiscard]] LoopWatch::Options watched_loops(worker::WorkerSet& workers, const Reconciler& reconciler,
                                                const LinuxFollower& linux_follower, Caretaker& caretaker,
+                                               const flow_records::Exporter* flow_records,
                                                const std::atomic<uint64_t>& control_rounds,
                                                std::function<void(const LoopHealth&)> report);
 

@@ -114,6 +114,18 @@ metrics::Reading read_metrics(const Running& running) {
                   .targets = probes.targets,
                   .down = probes.down,
                   .failing_open = 0};
+    if (running.flow_records != nullptr) {
+        const worker::WorkerSet::FlowRecordCounts queued = running.workers.flow_record_counts();
+        const flow_records::ExporterCounts counts = running.flow_records->counts();
+        out.flow_records = {.queued = queued.written,
+                            .logged = counts.logged,
+                            .sent = counts.sent,
+                            .lost = {{"queue", queued.lost}}};
+        for (size_t i = 0; i < flow_records::kLosses; ++i) {
+            out.flow_records->lost.emplace_back(to_string(static_cast<flow_records::Loss>(i)),
+                                                counts.lost[i]);
+        }
+    }
     if (running.tls != nullptr) {
         const auto seconds = [](tls::Material::Time time) {
             return std::chrono::duration<double>(time.time_since_epoch()).count();

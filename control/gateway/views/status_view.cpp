@@ -116,7 +116,30 @@ v1::Status StatusView::status() const {
     if (auto upgrade = running_.upgrades.last()) {
         *out.mutable_upgrade() = std::move(*upgrade);
     }
+    if (running_.flow_records != nullptr) {
+        add_flow_records(*out.mutable_flow_records());
+    }
     return out;
+}
+
+void StatusView::add_flow_records(v1::FlowRecords& out) const {
+    const worker::WorkerSet::FlowRecordCounts queued = running_.workers.flow_record_counts();
+    const flow_records::ExporterCounts counts = running_.flow_records->counts();
+    out.set_queued(queued.written);
+    out.set_logged(counts.logged);
+    out.set_sent(counts.sent);
+    const auto add_lost = [&out](std::string_view reason, uint64_t records) {
+        if (records > 0) {
+            v1::FlowRecords::Lost& lost = *out.add_lost();
+            lost.set_reason(std::string(reason));
+            lost.set_records(records);
+        }
+    };
+    add_lost("queue", queued.lost);
+    for (size_t i = 0; i < flow_records::kLosses; ++i) {
+        add_lost(to_string(static_cast<flow_records::Loss>(i)), counts.lost[i]);
+    }
+    out.set_fault(running_.flow_records->fault());
 }
 
 void StatusView::add_tables(v1::Tables& out) const {

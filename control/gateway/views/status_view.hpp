@@ -32,6 +32,7 @@ class StatusView final : public rpc::StatusSource {
  private:
     void add_drain(v1::Status& out) const;
     void add_tables(v1::Tables& out) const;
+    void add_flow_records(v1::FlowRecords& out) const;
     [[nodiscard]] std::string twin_of(NicPortId port) const;
 
     const Running& running_;

@@ -87,6 +87,7 @@ Reading reading() {
                 .adoption_s = 0.25,
                 .refused_files = 73,
                 .name_failures = 74};
+    r.flow_records = {.queued = 81, .logged = 82, .sent = 83, .lost = {{"queue", 84}, {"disk", 85}}};
     r.connections = {.open = 61, .max = 62, .refused_per_source = 63, .refused_all = 64};
     r.tls = {
         .certificate_starts_s = 30, .certificate_expires_s = 32, .authority_expires_s = 33, .broken = true};
@@ -191,6 +192,11 @@ TEST(Metrics, ProbesAndDrain_HC010_DRAIN006) {
                              "penstock_captures_total 81",
                              "penstock_capture_records_total 82",
                              "penstock_capture_records_lost_total 83",
+                             "penstock_flow_records_queued_total 81",
+                             R"(penstock_flow_records_written_total{destination="file"} 82)",
+                             R"(penstock_flow_records_written_total{destination="collector"} 83)",
+                             R"(penstock_flow_records_lost_total{reason="queue"} 84)",
+                             R"(penstock_flow_records_lost_total{reason="disk"} 85)",
                              "penstock_upgrade_pause_seconds 0.0125",
                              "penstock_tls_certificate_start_timestamp_seconds 30",
                              "penstock_tls_certificate_expiry_timestamp_seconds 32",

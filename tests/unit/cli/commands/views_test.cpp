@@ -430,6 +430,22 @@ TEST(Views, StatusPage) {
               std::string::npos);
 }
 
+TEST(Status, FlowRecordsHaveCountsLossesAndTheFault) {
+    const auto text = [](const std::string& records) {
+        const std::string all = status_text(from_text<v1::Status>("flow_records {" + records + "}"));
+        const size_t begin = all.find("Flow records:");
+        return all.substr(begin, all.find('\n', begin) - begin);
+    };
+    EXPECT_EQ(text("queued: 9 logged: 8 sent: 7"),
+              "Flow records:   9 records; 8 written to files, 7 sent to the collector");
+    EXPECT_EQ(
+        text(R"(queued: 9 lost { reason: "queue" records: 5 } lost { reason: "disk" records: 1 }
+                      fault: "cannot write /x: No space left on device")"),
+        "Flow records:   9 records; 0 written to files, 0 sent to the collector; lost: queue 5, disk 1; now: "
+        "cannot write /x: No space left on device");
+    EXPECT_EQ(status_text(v1::Status()).find("Flow records"), std::string::npos);
+}
+
 TEST(Views, StatusSaysWhetherConnectionsSurviveTheProcess) {
     const auto tables_line = [](const std::string& tables) {
         const std::string text = status_text(from_text<v1::Status>("tables {" + tables + "}"));

@@ -67,6 +67,30 @@ TEST(ExhaustionWatch, NamesTheServicePortUntilTenMinutesHavePassedWithout_NAT002
     EXPECT_TRUE(watch.notices().empty());
 }
 
+TEST(AccessLogWatch, NamesServicesWhileTheyRequestWhatTheGatewayDoesNotWrite_ANN11_ANNG4) {
+    const model::ServiceKey web{"default", "web", "http", Protocol::Tcp},
+        dns{"default", "dns", "", Protocol::Udp};
+    model::Service service;
+    AccessLogWatch watch;
+    watch.set(dns, &service);
+    EXPECT_TRUE(watch.notices().empty());
+    service.access_log.enabled = true;
+    watch.set(web, &service);
+    watch.set(web, &service);
+    const auto notices = watch.notices();
+    ASSERT_EQ(notices.size(), 1U);
+    EXPECT_EQ(notices[0].key, web);
+    EXPECT_EQ(notices[0].notice.reason, "UnsupportedAnnotation");
+    EXPECT_NE(notices[0].notice.message.find("--flow-log"), std::string::npos);
+    service.access_log.enabled = false;
+    watch.set(web, &service);
+    EXPECT_TRUE(watch.notices().empty());
+    service.access_log.enabled = true;
+    watch.set(web, &service);
+    watch.set(web, nullptr);
+    EXPECT_TRUE(watch.notices().empty());
+}
+
 TEST(ObservedNotices, AreSortedUniqueAndBounded) {
     const model::ObservedNotice b{key("b"), {model::Notice::Level::Warning, "R", "m"}};
     const model::ObservedNotice a{key("a"), {model::Notice::Level::Warning, "R", "m"}};

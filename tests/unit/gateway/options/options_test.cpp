@@ -56,6 +56,39 @@ TEST(Options, OnePortIsEnoughAndTheRestHasDefaults) {
     EXPECT_EQ(options->log_levels, Arguments{"info"});
 }
 
+TEST(Options, FlowRecordsAreOffUnlessTheyHaveADestination_ANN11) {
+    EXPECT_FALSE(parse({})->flow_records.is_on());
+    const auto files =
+        parse({"--flow-log", "/var/log/penstock", "--flow-log-mb", "5", "--flow-log-files", "3"});
+    ASSERT_TRUE(files) << files.error().what;
+    EXPECT_TRUE(files->flow_records.is_on());
+    EXPECT_EQ(files->flow_records.folder, "/var/log/penstock");
+    EXPECT_EQ(files->flow_records.file_mb, 5U);
+    EXPECT_EQ(files->flow_records.files, 3U);
+    EXPECT_FALSE(files->flow_records.all_services);
+    const auto sent = parse({"--flow-collector", "[2001:db8::9]:4739", "--flow-domain", "9",
+                             "--flow-services", "all", "--flow-sample", "100"});
+    ASSERT_TRUE(sent) << sent.error().what;
+    EXPECT_TRUE(sent->flow_records.is_on());
+    EXPECT_EQ(sent->flow_records.collector->to_string(), "[2001:db8::9]:4739");
+    EXPECT_EQ(sent->flow_records.domain, 9U);
+    EXPECT_TRUE(sent->flow_records.all_services);
+    EXPECT_EQ(sent->flow_records.one_in, 100U);
+    const std::pair<Arguments, const char*> refused[] = {
+        {{"--flow-log", "log"}, "flow-log: \"log\" must be the absolute path of a folder, or off"},
+        {{"--flow-collector", "collector:4739"}, "must be ADDRESS:PORT of a collector, or off"},
+        {{"--flow-collector", "192.0.2.9:0"}, "must be ADDRESS:PORT of a collector, or off"},
+        {{"--flow-collector", "0.0.0.0:4739"}, "must be ADDRESS:PORT of a collector, or off"},
+        {{"--flow-log", "/l", "--flow-sample", "0"}, "--flow-sample"},
+        {{"--flow-services", "all"}, "--flow-services: requires --flow-log or --flow-collector"},
+        {{"--flow-sample", "10"}, "--flow-sample: requires --flow-log or --flow-collector"}};
+    for (const auto& [arguments, why] : refused) {
+        const auto options = parse(arguments);
+        ASSERT_FALSE(options) << arguments.back();
+        EXPECT_NE(options.error().what.find(why), std::string::npos) << options.error().what;
+    }
+}
+
 TEST(Options, HealthIsToldByDefaultOnNodesOnly_HC006) {
     EXPECT_EQ(parse({})->healthz, "");
     EXPECT_EQ(parse({})->sync_limit, std::chrono::seconds(60));
@@ -526,6 +559,13 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
                                "--reverse-path",
                                "--check-config",
                                "--sandbox",
+                               "--flow-log",
+                               "--flow-log-mb",
+                               "--flow-log-files",
+                               "--flow-collector",
+                               "--flow-domain",
+                               "--flow-services",
+                               "--flow-sample",
                                "Examples"}) {
         EXPECT_NE(help.find(option), std::string::npos) << option;
     }
