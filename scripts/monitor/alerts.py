@@ -179,6 +179,10 @@ alert("EndpointsDown", "services", "warning", "penstock_probe_targets_down / pen
 on_increase("EndpointsFlapping", "services", "info", "penstock_endpoints_turned_down_total", "15m", 0.05, "15m", f"Probed endpoints {AT} turn up and down",
             "penstockctl get backends --watch, column HEALTH.")
 
+on_increase("FlowRecordsLost", "flow-records", "warning", "penstock_flow_records_lost_total", "5m", 0, "5m",
+            f"Flow records {AT} are lost: {{{{ $labels.reason }}}}", "penstockctl status, line Flow records, and docs/flow-records.md have the cause.",
+            'reason="queue"')
+
 # Certificates of both programs.
 for program, prefix, base in (("penstockd", "penstock_tls", GW), ("penstock-sync", "penstock_sync_tls", SY)):
     title, end = "" if program == "penstockd" else "Sync", f"{prefix}_certificate_expiry_timestamp_seconds"

@@ -120,6 +120,10 @@ GATEWAY = Dashboard("penstock-gateway", "Penstock / Gateway", INSTANCE, {
         Panel("Connections adopted at the start", COUNT, {f"penstock_adopted_connections{{{AT}}}": "adopted",
                                                          f"sum by (reason) (penstock_adoption_lost{{{AT}}})": "lost: {{reason}}"}),
         Panel("State file failures", COUNT, {f"penstock_state_save_failing{{{AT}}}": "{{instance}}"})],
+    "Flow records": [
+        Panel("Flow records", FLOWS, {rate("penstock_flow_records_queued_total", AT, "instance"): "from workers",
+                                      rate("penstock_flow_records_written_total", AT, "destination"): "to {{destination}}"}),
+        Panel("Flow records lost", FLOWS, {rate("penstock_flow_records_lost_total", AT, "reason"): "{{reason}}"})],
 })
 
 SYNC = {"instance": ("penstock_sync_build_info", "instance")}

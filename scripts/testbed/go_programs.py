@@ -56,6 +56,7 @@ METALLB = GoProgram("MetalLB", "go.universe.tf/metallb", "v0.16.1", (1, 25), ("g
 # Its package contains the clients of all DNS providers: the build takes longer than that of an API server.
 EXTERNAL_DNS = GoProgram("external-dns", "sigs.k8s.io/external-dns", "v0.21.0", (1, 26), ("sigs.k8s.io/external-dns",), ("external-dns",))
 HELM = GoProgram("Helm", "helm.sh/helm/v3", "v3.22.0", (1, 26), ("helm.sh/helm/v3/cmd/helm",), ("helm",))
+GOFLOW2 = GoProgram("goflow2", "github.com/netsampler/goflow2/v2", "v2.2.6", (1, 24), ("github.com/netsampler/goflow2/v2/cmd/goflow2",), ("goflow2",))
 KUBECONFORM = GoProgram("kubeconform", "github.com/yannh/kubeconform", "v0.7.0", (1, 24), ("github.com/yannh/kubeconform/cmd/kubeconform",), ("kubeconform",))
 
 

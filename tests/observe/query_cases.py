@@ -34,7 +34,8 @@ ABSENT = {
 
 
 def start(lab):
-    lab.gateway.more_options = ["--vip-presence", "routes", "--metrics-listen", GATEWAY]
+    lab.gateway.more_options = ["--vip-presence", "routes", "--metrics-listen", GATEWAY, "--flow-log", lab.run.file("flows"),
+                                "--flow-services", "all"]
     words = lab.gateway.sync_words
     lab.gateway.sync_words = lambda manifests: [*words(manifests), "--http", SYNC]
     lab.start(service("web", 80, ingress_ips=[LB_IP]), endpoints("web"))

@@ -14,6 +14,7 @@ sys.path[:0] = [HERE, os.path.join(ROOT, "tests"), os.path.join(ROOT, "tests/e2e
 import runner  # noqa: E402
 from fixture import Lab, all_cases  # noqa: E402
 
+import flow_cases  # noqa: E402,F401
 import query_cases  # noqa: E402,F401
 import rule_cases  # noqa: E402,F401
 
