@@ -84,7 +84,7 @@ void add_captures(std::vector<MetricFamily>& out, const CaptureReading& captures
 
 // Levels are listed with the counts, but must be exported as gauges.
 bool is_level(stats::Counter which) {
-    return which == stats::Counter::Connections;
+    return which == stats::Counter::Connections || which == stats::Counter::FragmentsWaiting;
 }
 
 void worker_families(const Reading& reading, std::vector<MetricFamily>& out) {
@@ -101,6 +101,8 @@ void worker_families(const Reading& reading, std::vector<MetricFamily>& out) {
         out.push_back(std::move(family));
     }
     MetricFamily capacity = gauge("penstock_connections_max", "capacity of the connection table");
+    MetricFamily fragments = gauge("penstock_fragments_waiting_max",
+                                   "fragments that can wait for the first one of their datagram");
     MetricFamily open =
         gauge("penstock_open_connections",
               "connections that have not ended; the others remain in the table, for example in TIME-WAIT");
@@ -109,6 +111,7 @@ void worker_families(const Reading& reading, std::vector<MetricFamily>& out) {
         const std::string number = std::to_string(worker);
         add(capacity, {{"worker", number}}, static_cast<double>(reading.workers[worker].connections_max));
         add(open, {{"worker", number}}, static_cast<double>(reading.workers[worker].open_connections));
+        add(fragments, {{"worker", number}}, limits::kFragmentsWaitingMax);
         for (size_t i = 0; i < kDropReasons; ++i) {
             add(drops, {{"reason", std::string(kDropReasonTexts[i].counter)}, {"worker", number}},
                 static_cast<double>(reading.workers[worker].drops[i]));
@@ -124,6 +127,7 @@ void worker_families(const Reading& reading, std::vector<MetricFamily>& out) {
     out.push_back(std::move(busy));
     out.push_back(std::move(asleep));
     out.push_back(std::move(capacity));
+    out.push_back(std::move(fragments));
     out.push_back(std::move(open));
     out.push_back(std::move(drops));
 }
@@ -169,6 +173,33 @@ void service_families(const Reading& reading, std::vector<MetricFamily>& out) {
         }
         out.push_back(std::move(family));
     }
+}
+
+void backend_families(const Reading& reading, std::vector<MetricFamily>& out) {
+    if (!reading.backends_without_series) {
+        return;
+    }
+    MetricFamily new_flows =
+        counter("penstock_backend_new_flows_total", "new flows that the scheduler sent to the backend");
+    MetricFamily connections = gauge("penstock_backend_connections", "current connections of the backend");
+    MetricFamily open = gauge("penstock_backend_open_connections",
+                              "of these, connections that have not ended, as schedulers count them");
+    for (const BackendReading& backend : reading.backends) {
+        const Labels labels{{"namespace", backend.key.namespace_name},
+                            {"service", backend.key.name},
+                            {"port", backend.key.port_name},
+                            {"protocol", to_string(backend.key.protocol)},
+                            {"backend", backend.endpoint}};
+        add(new_flows, labels, static_cast<double>(backend.new_flows));
+        add(connections, labels, static_cast<double>(backend.connections));
+        add(open, labels, static_cast<double>(backend.open_connections));
+    }
+    out.push_back(std::move(new_flows));
+    out.push_back(std::move(connections));
+    out.push_back(std::move(open));
+    out.push_back(single(gauge("penstock_backends_without_series",
+                               "backends without series of their own, because of --metrics-backends"),
+                         static_cast<double>(*reading.backends_without_series)));
 }
 
 struct PortFamily {
@@ -316,6 +347,13 @@ std::vector<MetricFamily> families(const Reading& reading) {
     out.push_back(single(
         gauge("penstock_applied_version", "version of the applied state, as numbered by its control plane"),
         static_cast<double>(reading.applied_version)));
+    out.push_back(
+        single(gauge("penstock_applied_timestamp_seconds",
+                     "time at which the state in force was applied, seconds since 1970; 0: none is"),
+               reading.applied_s));
+    out.push_back(single(gauge("penstock_last_good_in_force",
+                               "1 while the state in force is that of the state file, from before the start"),
+                         reading.last_good_in_force ? 1 : 0));
     out.push_back(single(counter("penstock_snapshots_published_total", "snapshots published to all workers"),
                          static_cast<double>(reading.generation)));
     out.push_back(single(gauge("penstock_services", "service ports in the applied state"),
@@ -327,6 +365,7 @@ std::vector<MetricFamily> families(const Reading& reading) {
                          static_cast<double>(reading.affinity_entries_max)));
     worker_families(reading, out);
     service_families(reading, out);
+    backend_families(reading, out);
     port_families(reading, out);
     snat_families(reading, out);
     buffer_families(reading, out);

@@ -37,6 +37,13 @@ struct ServiceReading {
     uint64_t backends = 0;  // usable for new flows under the external policy
 };
 
+// A backend of a service port that new flows may get.
+struct BackendReading {
+    model::ServiceKey key;
+    std::string endpoint;  // "10.0.0.1:8080"
+    uint64_t new_flows = 0, connections = 0, open_connections = 0;
+};
+
 struct PortReading {
     std::string twin;
     uint64_t rx_packets = 0, rx_bytes = 0, tx_packets = 0, tx_bytes = 0, rx_missed = 0;
@@ -116,12 +123,16 @@ struct Reading {
     std::string version;
     bool control_connected = false;
     uint64_t applied_version = 0;
+    double applied_s = 0;             // time of the state in force since the epoch; 0: there is none
+    bool last_good_in_force = false;  // that state is of the file of the former process
     uint64_t generation = 0;
     uint64_t affinity_entries = 0, affinity_entries_max = 0;
-    std::vector<WorkerReading> workers;    // by WorkerId
-    std::vector<ServiceReading> services;  // sorted by key
-    std::vector<PortReading> ports;        // by NicPortId
-    std::vector<SnatReading> snat;         // by SNAT address, then protocol
+    std::vector<WorkerReading> workers;               // by WorkerId
+    std::vector<ServiceReading> services;             // sorted by key
+    std::vector<BackendReading> backends;             // those with series of their own, by key
+    std::optional<uint64_t> backends_without_series;  // the others; empty: none has series
+    std::vector<PortReading> ports;                   // by NicPortId
+    std::vector<SnatReading> snat;                    // by SNAT address, then protocol
     std::vector<BufferPoolReading> buffer_pools;
     ProbeReading probes;
     double started_s = 0;  // since the epoch

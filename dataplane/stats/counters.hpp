@@ -46,6 +46,8 @@ namespace penstock::stats {
     X(EchoReplies, "echo_replies", "echo requests to Services' addresses that the gateway answered")         \
     X(FragmentsForwarded, "fragments_forwarded", "fragments forwarded with the flow of their datagram")      \
     X(FragmentsHeld, "fragments_held", "fragments that waited for the first one of their datagram")          \
+    X(FragmentsWaiting, "fragments_waiting",                                                                 \
+      "fragments that wait for the first one of their datagram now (a level, not a count)")                  \
     X(FragmentedPackets, "fragmented_packets",                                                               \
       "packets sent in fragments, because they exceed the size that their path carries")                     \
     X(FragmentsMade, "fragments_made", "fragments that these packets were split into")                       \

@@ -236,6 +236,7 @@ void Worker::housekeeping() noexcept {
     if (context_.fragments.waiting() > 0) {
         pipeline::expire_fragments(context_);
     }
+    context_.count()[Counter::FragmentsWaiting].set(context_.fragments.waiting());
 }
 
 void Worker::free_held_packets() noexcept {

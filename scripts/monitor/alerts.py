@@ -108,6 +108,9 @@ alert("ConnectionsNotAdopted", "state", "warning", "sum without (reason) (pensto
 on_gauge("ControlPlaneLost", "configuration", "warning", "penstock_control_connected", "== 0", "5m",
          f"The gateway {AT} has no control plane", "It forwards by its last configuration. penstockctl get sync and the log of penstock-sync have the reason.",
          "0+0", "1+0")
+alert("LastGoodInForce", "configuration", "warning", "penstock_last_good_in_force", "== 1", "15m",
+      f"The gateway {AT} still uses the configuration of before its start", "No control plane has sent a state since then: penstockctl get sync and the log of penstock-sync.",
+      {series("penstock_last_good_in_force", GW): "1+0x120"}, {series("penstock_last_good_in_force", GW): "0+0x120"})
 on_gauge("VipsWithheld", "configuration", "warning", "penstock_vips_withheld", "== 1", "10m", f"The state of its Node withholds the VIPs {AT}",
          "penstockctl status has the reason.", "1+0", "0+0")
 alert("VipsNotAnnounced", "configuration", "warning", 'penstock_vips{presence="none"}', "> 0", "15m", f"VIPs {AT} are not announced",
@@ -133,6 +136,10 @@ alert("ConnectionTableFilling", "capacity", "warning", "penstock_connections / p
       f"The connection table of worker {{{{ $labels.worker }}}} {AT} is over 80 % full", "penstockctl get connections; add workers or gateways.",
       {series("penstock_connections", f"{GW},{WORKER}"): "900+0x120", series("penstock_connections_max", f"{GW},{WORKER}"): "1000+0x120"},
       {series("penstock_connections", f"{GW},{WORKER}"): "500+0x120", series("penstock_connections_max", f"{GW},{WORKER}"): "1000+0x120"})
+alert("ConnectionTableFull", "capacity", "critical", "penstock_connections / penstock_connections_max", "> 0.95", "2m",
+      f"The connection table of worker {{{{ $labels.worker }}}} {AT} is over 95 % full", "penstockctl get connections; drain the gateway or add gateways.",
+      {series("penstock_connections", f"{GW},{WORKER}"): "960+0x120", series("penstock_connections_max", f"{GW},{WORKER}"): "1000+0x120"},
+      {series("penstock_connections", f"{GW},{WORKER}"): "940+0x120", series("penstock_connections_max", f"{GW},{WORKER}"): "1000+0x120"})
 on_increase("ConnectionsEvicted", "capacity", "warning", "penstock_evicted_connections_total", "5m", 1, "10m", f"A full connection table evicts connections {AT}",
             "penstockctl get connections shows whether it is a flood; add workers or gateways otherwise.", WORKER)
 SNAT = GW + ',address="10.0.0.1",protocol="TCP"'
@@ -141,6 +148,11 @@ alert("SnatPortsFilling", "capacity", "warning", "penstock_snat_ports_in_use_bus
       "penstockctl get backends shows the busiest endpoint; add SNAT addresses or endpoints.",
       {series("penstock_snat_ports_in_use_busiest_endpoint", SNAT): "900+0x120", series("penstock_snat_ports", SNAT): "1000+0x120"},
       {series("penstock_snat_ports_in_use_busiest_endpoint", SNAT): "500+0x120", series("penstock_snat_ports", SNAT): "1000+0x120"})
+alert("SnatPortsExhausted", "capacity", "critical", "penstock_snat_ports_in_use_busiest_endpoint / penstock_snat_ports", "> 0.95", "2m",
+      f"SNAT ports of {{{{ $labels.address }}}} {AT} towards one endpoint are over 95 % in use",
+      "penstockctl get backends shows the busiest endpoint; add SNAT addresses or endpoints now.",
+      {series("penstock_snat_ports_in_use_busiest_endpoint", SNAT): "960+0x120", series("penstock_snat_ports", SNAT): "1000+0x120"},
+      {series("penstock_snat_ports_in_use_busiest_endpoint", SNAT): "940+0x120", series("penstock_snat_ports", SNAT): "1000+0x120"})
 on_increase("SnatPortsReclaimed", "capacity", "info", "penstock_reclaimed_snat_ports_total", "5m", 1, "10m",
             f"New flows {AT} take the SNAT ports of ended connections", "penstockctl get backends; add SNAT addresses or endpoints.", WORKER)
 POOL = GW + ',pool="penstock_mbufs_0"'
@@ -148,6 +160,16 @@ alert("PacketBuffersLow", "capacity", "warning", "penstock_packet_buffers_in_use
       f"Pool {{{{ $labels.pool }}}} {AT} has less than 10 % of its packet buffers left", "penstockctl stats (no_buffer); raise --memory-mb.",
       {series("penstock_packet_buffers_in_use", POOL): "950+0x120", series("penstock_packet_buffers", POOL): "1000+0x120"},
       {series("penstock_packet_buffers_in_use", POOL): "500+0x120", series("penstock_packet_buffers", POOL): "1000+0x120"})
+alert("PacketBuffersExhausted", "capacity", "critical", "penstock_packet_buffers_in_use / penstock_packet_buffers", "> 0.95", "2m",
+      f"Pool {{{{ $labels.pool }}}} {AT} has less than 5 % of its packet buffers left", "penstockctl stats (no_buffer); raise --memory-mb or add gateways.",
+      {series("penstock_packet_buffers_in_use", POOL): "960+0x120", series("penstock_packet_buffers", POOL): "1000+0x120"},
+      {series("penstock_packet_buffers_in_use", POOL): "940+0x120", series("penstock_packet_buffers", POOL): "1000+0x120"})
+alert("FragmentSlotsFull", "capacity", "warning", "penstock_fragments_waiting / penstock_fragments_waiting_max", "> 0.95", "1m",
+      f"Worker {{{{ $labels.worker }}}} {AT} has no room for fragments that wait", "penstockctl stats (fragments_full, fragment_expired): a flood of later fragments.",
+      {series("penstock_fragments_waiting", f"{GW},{WORKER}"): "500+0x120", series("penstock_fragments_waiting_max", f"{GW},{WORKER}"): "512+0x120"},
+      {series("penstock_fragments_waiting", f"{GW},{WORKER}"): "100+0x120", series("penstock_fragments_waiting_max", f"{GW},{WORKER}"): "512+0x120"})
+on_gauge("BackendsWithoutSeries", "services", "info", "penstock_backends_without_series", "> 0", "15m",
+         f"Backends {AT} have no series of their own", "Raise --metrics-backends of penstockd.", "5+0", "0+0")
 on_increase("AffinityEvictions", "capacity", "info", "penstock_affinity_evictions_total", "5m", 1, "15m", f"Session affinity entries {AT} are evicted",
             "penstockctl get affinity; without a flood of new sources raise --affinity-entries.", WORKER)
 on_increase("ReceiveMissed", "capacity", "warning", "penstock_port_rx_missed_total", "5m", 1, "5m", f"Port {{{{ $labels.twin }}}} {AT} drops frames on receive",

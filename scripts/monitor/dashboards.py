@@ -74,6 +74,9 @@ SERVICE = Dashboard("penstock-service", "Penstock / Service",
         Panel("Bits", BITS, {"8 * " + rate("penstock_service_forward_bytes_total", OF, "service"): "{{service}} from clients",
                              "8 * " + rate("penstock_service_reverse_bytes_total", OF, "service"): "{{service}} to clients"}),
         Panel("New flows by gateway", FLOWS, {rate("penstock_service_new_flows_total", OF, "instance"): "{{instance}}"})],
+    "Backends (--metrics-backends)": [
+        Panel("New flows", FLOWS, {rate("penstock_backend_new_flows_total", OF, "service", "backend"): "{{service}} {{backend}}"}),
+        Panel("Open connections", COUNT, {f"sum by (service, backend) (penstock_backend_open_connections{{{OF}}})": "{{service}} {{backend}}"})],
 })
 
 GATEWAY = Dashboard("penstock-gateway", "Penstock / Gateway", INSTANCE, {
@@ -110,7 +113,9 @@ GATEWAY = Dashboard("penstock-gateway", "Penstock / Gateway", INSTANCE, {
         at_gateway("Drops by reason", PACKETS, "penstock_drops_total", "reason"),
         at_gateway("ICMP errors sent", PACKETS, "penstock_icmp_errors_sent_total"),
         at_gateway("Fragments forwarded", PACKETS, "penstock_fragments_forwarded_total"),
-        at_gateway("Fragments held", PACKETS, "penstock_fragments_held_total")],
+        at_gateway("Fragments held", PACKETS, "penstock_fragments_held_total"),
+        Panel("Room for waiting fragments in use", PERCENT,
+              {f"penstock_fragments_waiting{{{AT}}} / penstock_fragments_waiting_max{{{AT}}}": "worker {{worker}}"})],
     "Health and VIPs": [
         Panel("Ready", COUNT, {f"penstock_ready{{{AT}}}": "{{instance}}"}),
         Panel("VIPs by announcement", COUNT, {f"penstock_vips{{{AT}}}": "{{presence}} {{metric}}"}),

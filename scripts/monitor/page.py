@@ -4,7 +4,7 @@ import dataclasses
 import re
 
 # Levels among the counters of a worker; they are exported as gauges (control/metrics/prometheus.cpp).
-LEVELS = ("connections",)
+LEVELS = ("connections", "fragments_waiting")
 HISTOGRAMS = ("penstock_sync_apply_latency_seconds",)
 
 

@@ -44,6 +44,7 @@ std::unique_ptr<config::Snapshot> Reconciler::begin(std::optional<LastGood> last
         state_.environment = std::move(last_good->state.environment);
         state_.origin = StateOrigin::LastGood;
         state_.applied_at = std::chrono::steady_clock::now();
+        state_.applied_on = std::chrono::system_clock::now();
         std::vector<model::ServiceKey> all;
         for (const auto& [key, service] : state_.asked) {
             all.push_back(key);
@@ -368,6 +369,7 @@ void Reconciler::answer(std::vector<Answer>& answers) {
         state_.applied = state_.accepted;
         state_.origin = StateOrigin::Stream;
         state_.applied_at = now;
+        state_.applied_on = std::chrono::system_clock::now();
         for (const Answer& waiting : answers) {
             rpc::UpdateResult& result = results.emplace_back();
             for (const auto& key : waiting.touched) {

@@ -62,6 +62,7 @@ struct ReconcilerState : AcceptedState {
     rpc::StateVersion applied;  // in force in every worker
     StateOrigin origin = StateOrigin::None;
     std::chrono::steady_clock::time_point applied_at;
+    std::chrono::system_clock::time_point applied_on;  // the same moment
     ProbeResults health;
     Compiler compiler;
     std::shared_ptr<const drivers::MirroredState> mirror = std::make_shared<drivers::MirroredState>();

@@ -36,6 +36,7 @@ constexpr uint64_t kBurstMin = 4;
 constexpr uint64_t kMinPathMtuMin = 552, kMinPathMtuMax = 1500;
 // Number of mark values; far more than can be installed in acceptable time.
 constexpr uint64_t kFlowRulesMax = 65'536;
+constexpr uint64_t kMetricsBackendsMax = 100'000;  // 300,000 series, 40 MB in a scrape
 constexpr uint64_t kFlowFileMbMax = 65'536;
 constexpr uint64_t kFlowFilesMax = 1'000;  // each rotation renames all of them
 constexpr uint64_t kFlowSampleMax = 1'000'000;
@@ -206,6 +207,9 @@ void add_management(OptionSet& set, Options& options, RawOptions& raw) {
         "Certificate names (CN or SAN) that may configure and debug. Other clients have read-only access");
     set.add("metrics-listen", text_or("off", options.metrics_listen, "ADDRESS", http::check_address),
             "ADDRESS:PORT of the Prometheus metrics at /metrics; off: none");
+    set.add("metrics-backends", number(options.metrics_backends, {0, kMetricsBackendsMax, "backends"}),
+            "Maximum number of backends with metrics of their own; 0: none. The first ones in the order of "
+            "Services and endpoints have them, the others are counted (counters.md)");
     set.add("healthz", text_or("off", raw.healthz, "ADDRESS", http::check_address).without_default(),
             "ADDRESS:PORT of /healthz and /livez, for load balancers in front of the nodes; off: none "
             "(default: 0.0.0.0:10256 with --mode node, otherwise off)");

@@ -64,6 +64,7 @@ struct Options {
     bool sandbox = true;
     bool supervise = false;                         // a parent process starts the successor of an upgrade
     std::string metrics_listen = "127.0.0.1:9105";  // "": off
+    uint32_t metrics_backends = 0;                  // backends with series of their own
     std::string state_file = "/var/lib/penstock/last-good.pb";  // "": none
     std::string healthz;                                        // ADDRESS:PORT; "": off
     std::chrono::seconds sync_limit{60};

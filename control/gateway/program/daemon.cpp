@@ -285,8 +285,10 @@ void Daemon::open_metrics(std::chrono::steady_clock::time_point now) {
         return;
     }
     const bool is_first = std::exchange(metrics_at_, now + kRetry) == std::chrono::steady_clock::time_point{};
-    auto exporter = metrics::Exporter::start(options_.metrics_listen,
-                                             [running = running_.get()] { return read_metrics(*running); });
+    auto exporter = metrics::Exporter::start(
+        options_.metrics_listen, [running = running_.get(), backends = options_.metrics_backends] {
+            return read_metrics(*running, backends);
+        });
     if (exporter) {
         exporter_ = std::move(*exporter);
         if (!is_first) {

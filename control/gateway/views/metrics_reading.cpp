@@ -3,6 +3,8 @@
 
 #include <rte_cycles.h>
 
+#include <map>
+
 #include "control/gateway/program/version.hpp"
 
 namespace penstock::gateway {
@@ -31,15 +33,46 @@ std::optional<metrics::VipReading> vip_reading(const VipReport& report) {
     return out;
 }
 
+// The first `backends_max` of them, in the order of service ports and endpoints, have series of their own.
+void read_backends(const Compiled& compiled, const worker::Inspector& inspector, size_t backends_max,
+                   metrics::Reading& out) {
+    uint64_t without = 0;
+    for (const auto& [key, programmed] : compiled.services) {
+        std::map<SocketAddress, BackendId> backends;  // each one once, even if it is in several sets
+        for (const lb::BackendSet& set : programmed.service->sets) {
+            for (const lb::Backend& backend : set.usable) {
+                backends.emplace(SocketAddress{backend.address, backend.port}, backend.id);
+            }
+        }
+        for (const auto& [at, id] : backends) {
+            if (out.backends.size() == backends_max) {
+                ++without;
+                continue;
+            }
+            const worker::BackendTotals totals = inspector.backend(id);
+            out.backends.push_back({.key = key,
+                                    .endpoint = at.to_string(),
+                                    .new_flows = totals.new_flows,
+                                    .connections = totals.connections,
+                                    .open_connections = totals.open});
+        }
+    }
+    out.backends_without_series = without;
+}
+
 }  // namespace
 
-metrics::Reading read_metrics(const Running& running) {
+metrics::Reading read_metrics(const Running& running, size_t backends_max) {
     metrics::Reading out;
     out.version = kVersion;
     out.control_connected = running.stream.control().connected;
     out.generation = running.workers.current().generation;
     const auto compiled = running.reconciler.read([&](const ReconcilerState& state) {
         out.applied_version = state.applied.number;
+        if (state.origin != StateOrigin::None) {
+            out.applied_s = std::chrono::duration<double>(state.applied_on.time_since_epoch()).count();
+            out.last_good_in_force = state.origin == StateOrigin::LastGood;
+        }
         return state.compiler.compiled();
     });
     const worker::Inspector inspector = running.workers.inspect();
@@ -156,6 +189,9 @@ metrics::Reading read_metrics(const Running& running) {
                                 .dropped = totals.dropped,
                                 .connections = totals.connections,
                                 .backends = programmed.service->sets.front().usable.size()});
+    }
+    if (backends_max > 0) {
+        read_backends(*compiled, inspector, backends_max, out);
     }
     for (const auto& port : running.ports) {
         const auto counters = port->counters();

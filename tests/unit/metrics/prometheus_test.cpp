@@ -87,6 +87,15 @@ Reading reading() {
                 .adoption_s = 0.25,
                 .refused_files = 73,
                 .name_failures = 74};
+    r.applied_s = 91.5;
+    r.last_good_in_force = true;
+    r.backends = {{.key = {"default", "web", "http", Protocol::Tcp},
+                   .endpoint = "10.0.0.7:8080",
+                   .new_flows = 92,
+                   .connections = 93,
+                   .open_connections = 94}};
+    r.backends_without_series = 95;
+    r.workers[1].counters[static_cast<size_t>(stats::Counter::FragmentsWaiting)] = 96;
     r.flow_records = {.queued = 81, .logged = 82, .sent = 83, .lost = {{"queue", 84}, {"disk", 85}}};
     r.connections = {.open = 61, .max = 62, .refused_per_source = 63, .refused_all = 64};
     r.tls = {
@@ -192,6 +201,11 @@ TEST(Metrics, ProbesAndDrain_HC010_DRAIN006) {
                              "penstock_captures_total 81",
                              "penstock_capture_records_total 82",
                              "penstock_capture_records_lost_total 83",
+                             "penstock_applied_timestamp_seconds 91.5",
+                             "penstock_last_good_in_force 1",
+                             R"(penstock_fragments_waiting{worker="1"} 96)",
+                             R"(penstock_fragments_waiting_max{worker="1"} 512)",
+                             "penstock_backends_without_series 95",
                              "penstock_flow_records_queued_total 81",
                              R"(penstock_flow_records_written_total{destination="file"} 82)",
                              R"(penstock_flow_records_written_total{destination="collector"} 83)",
@@ -208,6 +222,20 @@ TEST(Metrics, ProbesAndDrain_HC010_DRAIN006) {
                              R"(penstock_rpc_connections_refused_total{rule="all"} 64)"}) {
         expect_line(all, line);
     }
+}
+
+TEST(Metrics, BackendsHaveSeriesOnRequest) {
+    const std::string all = text();
+    const std::string labels =
+        R"({namespace="default",service="web",port="http",protocol="TCP",backend="10.0.0.7:8080"})";
+    expect_line(all, "penstock_backend_new_flows_total" + labels + " 92");
+    expect_line(all, "penstock_backend_connections" + labels + " 93");
+    expect_line(all, "penstock_backend_open_connections" + labels + " 94");
+    Reading without = reading();
+    without.backends.clear();
+    without.backends_without_series.reset();
+    const std::string none = prometheus::TextSerializer().Serialize(families(without));
+    EXPECT_EQ(none.find("penstock_backend"), std::string::npos);
 }
 
 TEST(Metrics, EveryCounterAndDropReasonOfTheListsIsThere) {

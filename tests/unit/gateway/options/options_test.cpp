@@ -531,6 +531,7 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
                                "--tls-client-ca",
                                "--tls-admin-names",
                                "--metrics-listen",
+                               "--metrics-backends",
                                "--state-file",
                                "--snat-address",
                                "--snat-ports",
