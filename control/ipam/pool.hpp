@@ -37,8 +37,8 @@ struct Pool {
     bool avoid_buggy_ips = false;  // IPv4 addresses that end in .0 or .255 are not given out (LB-012)
     // Of restricted pools: lower non-zero values first, 0 last (LB-007).
     int32_t priority = 0;
-    // A pool with any of these three is restricted: it serves only Services in one of the namespaces (listed, or
-    // selected by the Namespace's labels) and with matching labels. An absent restriction allows all.
+    // A pool with any of these three is restricted: it serves only Services in one of the namespaces (listed,
+    // or selected by the Namespace's labels) and with matching labels. An absent restriction allows all.
     std::vector<std::string> namespaces;
     std::optional<annotations::Selector> namespace_selector;
     std::optional<annotations::Selector> service_selector;

@@ -10,10 +10,10 @@
 //                   | yes                                    *serving* endpoint (UDP-001)
 //   valid: nothing else matters (policies, hints, weights, affinity, schedulers: UDP-004, ETP-007)
 //
-// Orphaned UDP flows end at once. Orphaned TCP and SCTP flows end after the Service's drain_timeout_s, counted
-// from that moment. Flows that become valid again are left alone (DRAIN-004). A changed timeout applies to
-// drains in progress, from the moment at which they began: 0 ends the flows, an unset timeout lets them
-// continue.
+// Orphaned UDP flows end at once. Orphaned TCP and SCTP flows end after the Service's drain_timeout_s,
+// counted from that moment. Flows that become valid again are left alone (DRAIN-004). A changed timeout
+// applies to drains in progress, from the moment at which they began: 0 ends the flows, an unset timeout lets
+// them continue.
 //
 // A Service has a few frontends and its endpoints, and a change examines all pairs of both. The cost
 // therefore depends on the size of the Service, and other Services cost nothing. Flow orders name ids, and
