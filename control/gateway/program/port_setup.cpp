@@ -59,8 +59,7 @@ std::vector<std::string> guarded_interfaces(const std::vector<PortOption>& ports
     std::vector<std::string> interfaces;
     for (const PortOption& port : ports) {
         const auto device = drivers::DeviceString::parse(port.device);
-        if (device && drivers::pmd_profile(device->driver).kernel_hears &&
-            !device->kernel_interface().empty()) {
+        if (device && !device->kernel_interface().empty()) {
             interfaces.push_back(device->kernel_interface());
         }
     }

@@ -34,7 +34,7 @@ enum class StartOrder : uint8_t {
 
 // The PCI devices of ports and of their members, for EAL to probe.
 [[nodiscard]] std::vector<std::string> pci_devices(const std::vector<PortOption>& ports);
-// Interfaces whose frames Linux's stack gets as well.
+// Interfaces whose frames Linux's stack would get while no process has the ports.
 [[nodiscard]] std::vector<std::string> guarded_interfaces(const std::vector<PortOption>& ports);
 // The order for the successor of a process with these ports: never Alone.
 [[nodiscard]] StartOrder order_of_successor(const std::vector<PortOption>& ports);
