@@ -15,6 +15,13 @@ constexpr auto kHousekeeping = std::chrono::seconds(1);
 // round, a few milliseconds later.
 constexpr int kResolutionsPerRound = 256;
 
+// A library handles this signal.
+bool has_handler(int signal) {
+    struct sigaction present{};
+    return sigaction(signal, nullptr, &present) == 0 && present.sa_handler != SIG_DFL &&
+           present.sa_handler != SIG_IGN;
+}
+
 }  // namespace
 
 std::optional<process::Signal> ControlLoop::run() {
@@ -65,8 +72,8 @@ std::optional<process::Signal> ControlLoop::handle_signals(Clock::time_point now
                 reload();
                 break;
             case process::Signal::Meaning::Unknown:
-                if (signal.number >= SIGRTMIN) {
-                    break;  // of net_tap, for each frame that it has received
+                if (has_handler(signal.number)) {
+                    break;  // of net_tap, which gets a real-time signal for each received frame
                 }
                 log::get("control").warn(
                     "{} is ignored: penstockd stops on SIGTERM and SIGINT, and reloads on SIGHUP",
