@@ -105,6 +105,8 @@ def until_it_forwards(lab, flows, what):
     until(f"it answers after {what}", lambda: lab.gateway.ctl("get", "ports").returncode == 0, 30)
     flows.until_all_answered()
     equal(flows.findings(), {}, f"flows that changed after {what}")
+    # A process that begins may answer before its workers have made a round.
+    until(f"it is ready after {what}", lambda: lab.gateway.ctl("-o", "json", "status").returncode == 0, 30)
     equal(tables(lab)["lost"], [], f"connections lost after {what}, by reason")
 
 
