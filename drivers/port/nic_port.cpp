@@ -5,8 +5,14 @@
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_mempool.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <iterator>
+#include <thread>
+#include <vector>
 
 #include "drivers/pmd/completion.hpp"
 #include "drivers/port/bond.hpp"
@@ -22,6 +28,22 @@ constexpr uint16_t kDescriptors = 1024;
 // one queue. IP without ports is included for ICMP and fragments, which reach their owner by handoff from any
 // queue.
 constexpr uint64_t kRssWanted = RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP;
+
+// Waits between attempts to get a queue that another process has had: they double, and are 2 s together. An
+// upgrade allows 5 s.
+constexpr std::chrono::milliseconds kQueuePauseFirst{2};
+constexpr std::chrono::milliseconds kQueuePauseLast{1'024};
+
+// The objects of a pool that no one has taken, sorted. No other thread may use the pool.
+std::vector<void*> available_in(rte_mempool& pool) {
+    std::vector<void*> objects;
+    for (void* object = nullptr; rte_mempool_get(&pool, &object) == 0;) {
+        objects.push_back(object);
+    }
+    rte_mempool_put_bulk(&pool, objects.data(), static_cast<unsigned>(objects.size()));
+    std::ranges::sort(objects);
+    return objects;
+}
 
 std::unexpected<Error> refused(const std::string& device, const char* step, int result) {
     return fail(result == -ENOMEM ? Errc::Exhausted : Errc::Unsupported,
@@ -187,6 +209,12 @@ Status NicPort::configure(rte_mempool* pool, unsigned workers) {
     pool_ = pool;
     note_queues("rx-queues", options_.rx_queues, facts_.rx_queues);
     note_queues("tx-queues", options_.tx_queues, facts_.tx_queues);
+    PENSTOCK_TRY_STATUS(configure_device_with_rss());
+    return set_up_queues();
+}
+
+// Configures the device, with the RSS that it accepts.
+Status NicPort::configure_device_with_rss() {
     rss_ = {};
     if (const uint64_t types = kRssWanted & capabilities_.rss_types;
         facts_.rx_queues > 1 && rss_kinds(types).any()) {
@@ -211,10 +239,7 @@ Status NicPort::configure(rte_mempool* pool, unsigned workers) {
         rss_.types = 0;
         done = configure_device(false);
     }
-    if (!done) {
-        return done;
-    }
-    return set_up_queues();
+    return done;
 }
 
 // Transmit checksum offloads are not requested. Checksums are updated incrementally with each rewrite
@@ -257,9 +282,56 @@ Status NicPort::configure_device(bool loopback) {
     return {};
 }
 
+int NicPort::set_up_receive_queues() {
+    const std::vector<XdpSocket> before = xdp_sockets();
+    int result = 0;
+    for (uint16_t queue = 0; queue < facts_.rx_queues && result == 0; ++queue) {
+        result = rte_eth_rx_queue_setup(facts_.dpdk_port, queue, facts_.rx_descriptors,
+                                        static_cast<unsigned>(facts_.socket), nullptr, pool_);
+    }
+    xdp_sockets_ = xdp_sockets_since(before);
+    if (result == 0 && !xdp_sockets_.empty()) {
+        note_xdp_mode();
+    }
+    return result;
+}
+
+// The kernel releases a queue of net_af_xdp some time after the socket of a former process is closed: after
+// an RCU grace period, by a thread of its own. An attempt that fails keeps the buffers that it has taken, and
+// the position in the fill ring: a second attempt on the same device would give the kernel entries that were
+// never written, all of them the first buffer of the pool. So the device is removed and probed again.
+Status NicPort::await_receive_queues() {
+    const std::vector<void*> available = available_in(*pool_);
+    const uint16_t dpdk_port = facts_.dpdk_port;
+    for (auto pause = kQueuePauseFirst;; pause *= 2) {
+        const int result = set_up_receive_queues();
+        if (result == 0) {
+            return {};
+        }
+        if (result != -EINVAL || pause > kQueuePauseLast) {
+            return refused(facts_.name, "receive queue", result);
+        }
+        events_.reset();
+        remove_device();
+        std::vector<void*> kept;
+        std::ranges::set_difference(available, available_in(*pool_), std::back_inserter(kept));
+        rte_mempool_put_bulk(pool_, kept.data(), static_cast<unsigned>(kept.size()));
+        std::this_thread::sleep_for(pause);
+        PENSTOCK_TRY_STATUS(bring_to_life());
+        PENSTOCK_TRY_STATUS(ask_capabilities());
+        // DPDK gives the lowest number that is free. Workers are prepared for the former one.
+        if (facts_.dpdk_port != dpdk_port) {
+            return fail(Errc::Internal, "port " + facts_.name + ": DPDK gives the device another number");
+        }
+        PENSTOCK_TRY_STATUS(configure_device_with_rss());
+    }
+}
+
 Status NicPort::set_up_queues() {
     const auto socket = static_cast<unsigned>(facts_.socket);
-    if (const int result = set_up_receive_queues(); result != 0) {
+    if (profile_->releases_queues_late) {
+        PENSTOCK_TRY_STATUS(await_receive_queues());
+    } else if (const int result = set_up_receive_queues(); result != 0) {
         return refused(facts_.name, "receive queue", result);
     }
     for (uint16_t queue = 0; queue < facts_.tx_queues; ++queue) {

@@ -4,41 +4,16 @@
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
-#include <rte_mempool.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <chrono>
-#include <iterator>
-#include <thread>
 #include <utility>
-#include <vector>
 
 #include "drivers/eal/host_facts.hpp"
 #include "drivers/port/nic_port.hpp"
 #include "drivers/port/port_lock.hpp"
 
 namespace penstock::drivers {
-namespace {
-
-// Waits between attempts to get a queue that another process has had: they double, and are 2 s together. An
-// upgrade allows 5 s.
-constexpr std::chrono::milliseconds kQueuePauseFirst{2};
-constexpr std::chrono::milliseconds kQueuePauseLast{1'024};
-
-// The objects of a pool that no one has taken, sorted. No other thread may use the pool.
-std::vector<void*> available_in(rte_mempool& pool) {
-    std::vector<void*> objects;
-    for (void* object = nullptr; rte_mempool_get(&pool, &object) == 0;) {
-        objects.push_back(object);
-    }
-    rte_mempool_put_bulk(&pool, objects.data(), static_cast<unsigned>(objects.size()));
-    std::ranges::sort(objects);
-    return objects;
-}
-
-}  // namespace
 
 // A device with too few vectors for all interrupts refuses the whole configuration, so the least important
 // request is dropped first.
@@ -63,42 +38,6 @@ int NicPort::configure_with_interrupts(rte_eth_conf& config) {
         result = try_with(false, false);
     }
     return result;
-}
-
-int NicPort::set_up_receive_queues() {
-    const std::vector<XdpSocket> before = xdp_sockets();
-    int result = 0;
-    for (uint16_t queue = 0; queue < facts_.rx_queues && result == 0; ++queue) {
-        result = set_up_receive_queue(queue);
-    }
-    xdp_sockets_ = xdp_sockets_since(before);
-    if (result == 0 && !xdp_sockets_.empty()) {
-        note_xdp_mode();
-    }
-    return result;
-}
-
-// The kernel releases a queue of net_af_xdp some time after the socket of a former process is closed: after
-// an RCU grace period, by a thread of its own. An attempt that fails keeps the buffers that it has taken.
-int NicPort::set_up_receive_queue(uint16_t queue) {
-    const auto attempt = [&] {
-        return rte_eth_rx_queue_setup(facts_.dpdk_port, queue, facts_.rx_descriptors,
-                                      static_cast<unsigned>(facts_.socket), nullptr, pool_);
-    };
-    if (!profile_->releases_queues_late) {
-        return attempt();
-    }
-    const std::vector<void*> available = available_in(*pool_);
-    for (auto pause = kQueuePauseFirst;; pause *= 2) {
-        const int result = attempt();
-        if (result != -EINVAL || pause > kQueuePauseLast) {
-            return result;
-        }
-        std::vector<void*> kept;
-        std::ranges::set_difference(available, available_in(*pool_), std::back_inserter(kept));
-        rte_mempool_put_bulk(pool_, kept.data(), static_cast<unsigned>(kept.size()));
-        std::this_thread::sleep_for(pause);
-    }
 }
 
 void NicPort::note_xdp_mode() {
@@ -231,15 +170,19 @@ void NicPort::close() {
     stop();
     events_.reset();
     if (probed_) {
-        rte_eth_dev_info info{};
-        const bool known = rte_eth_dev_info_get(facts_.dpdk_port, &info) == 0;
-        rte_eth_dev_close(facts_.dpdk_port);
-        close_left_open(xdp_sockets_);
-        if (known && info.device != nullptr) {
-            rte_dev_remove(info.device);
-        }
-        probed_ = false;
+        remove_device();
     }
+}
+
+void NicPort::remove_device() {
+    rte_eth_dev_info info{};
+    const bool known = rte_eth_dev_info_get(facts_.dpdk_port, &info) == 0;
+    rte_eth_dev_close(facts_.dpdk_port);
+    close_left_open(xdp_sockets_);
+    if (known && info.device != nullptr) {
+        rte_dev_remove(info.device);
+    }
+    probed_ = false;
 }
 
 NicPort::~NicPort() {

@@ -5,14 +5,20 @@
 //
 //   peer namespace: far0 10.5.0.2 --- wire0 [NicPort] -- this test -- [TapTwin] up 10.5.0.1 : this namespace
 #include <gtest/gtest.h>
+#include <linux/if_xdp.h>
+#include <net/if.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -49,17 +55,21 @@ struct SharedEal {
     std::unique_ptr<Eal> eal;
     std::string why_not;
     std::string log;
+    std::atomic<unsigned> sockets_refused = 0;  // attempts of net_af_xdp
     SharedEal() {
         if (!test::in_own_namespace(why_not)) {
             return;
         }
         const unsigned cpu = allowed_cpus().front();
-        auto started = Eal::start(
-            {.worker_cpus = {cpu, cpu},
-             .main_cpu = cpu,
-             .memory_mb = 256,
-             .no_huge = true,
-             .sink = [this](NoticeLevel, std::string_view line) { log += std::string(line) + "\n"; }});
+        auto started = Eal::start({.worker_cpus = {cpu, cpu},
+                                   .main_cpu = cpu,
+                                   .memory_mb = 256,
+                                   .no_huge = true,
+                                   .sink = [this](NoticeLevel, std::string_view line) {
+                                       log += std::string(line) + "\n";
+                                       sockets_refused +=
+                                           line.contains("Failed to create xsk socket") ? 1 : 0;
+                                   }});
         if (started) {
             eal = std::move(*started);
         } else {
@@ -99,6 +109,44 @@ class PortItself : public TwinIoPorts {
     const NicPort& port_;
 };
 
+// Queue 0 of an interface, as another process has it.
+class OtherXdpSocket {
+ public:
+    explicit OtherXdpSocket(const char* interface) : fd_(::socket(kAfXdp, SOCK_RAW, 0)) {
+        memory_ = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        xdp_umem_reg umem{};
+        umem.addr = reinterpret_cast<uint64_t>(memory_);
+        umem.len = kBytes;
+        umem.chunk_size = kChunk;
+        sockaddr_xdp address{};
+        address.sxdp_family = kAfXdp;
+        address.sxdp_flags = XDP_COPY;
+        address.sxdp_ifindex = ::if_nametoindex(interface);
+        has_queue_ = set(XDP_UMEM_REG, umem) && set(XDP_UMEM_FILL_RING, kEntries) &&
+                     set(XDP_UMEM_COMPLETION_RING, kEntries) && set(XDP_RX_RING, kEntries) &&
+                     ::bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+    }
+    ~OtherXdpSocket() {
+        ::close(fd_);
+        ::munmap(memory_, kBytes);
+    }
+    OtherXdpSocket(const OtherXdpSocket&) = delete;
+    OtherXdpSocket& operator=(const OtherXdpSocket&) = delete;
+    [[nodiscard]] bool has_queue() const noexcept { return has_queue_; }
+
+ private:
+    static constexpr int kAfXdp = 44, kSolXdp = 283;
+    static constexpr uint32_t kChunk = 4096, kEntries = 64;
+    static constexpr size_t kBytes = size_t{kChunk} * kEntries;
+    template <typename Value>
+    [[nodiscard]] bool set(int option, const Value& value) const {
+        return ::setsockopt(fd_, kSolXdp, option, &value, sizeof(value)) == 0;
+    }
+    int fd_;
+    void* memory_ = nullptr;
+    bool has_queue_ = false;
+};
+
 class Ports : public ::testing::Test {
  protected:
     void SetUp() override {
@@ -130,6 +178,9 @@ class Ports : public ::testing::Test {
     Status start(const std::string& device, uint16_t mtu, unsigned queues) {
         if (!test::wire(peer, "wire0", "far0", "10.5.0.2/24 2001:db8:5::2/64", mtu)) {
             return fail(Errc::Internal, "no veth");
+        }
+        if (after_wiring) {
+            after_wiring();
         }
         auto probed =
             NicPort::probe(kPort, options(device, mtu, queues), [](NoticeLevel, std::string_view) {});
@@ -185,6 +236,7 @@ class Ports : public ::testing::Test {
     }
 
     test::Peer peer;
+    std::function<void()> after_wiring;
     std::string locks =
         std::filesystem::temp_directory_path() / ("penstock_locks_" + std::to_string(getpid()));
     std::unique_ptr<NicPort> port;
@@ -391,6 +443,43 @@ TEST_F(Ports, LinuxTalksThroughAnAfXdpPort) {
     EXPECT_FALSE(port->facts().steering.flow_stays_on_queue);
     EXPECT_EQ(run(peer.inside("ping -c 20 -i 0.01 -W 1 10.5.0.1")), 0);
     EXPECT_EQ(run("ping -c 5 -i 0.01 -W 1 10.5.0.2"), 0);
+}
+
+// The kernel releases a queue late. What a refused attempt leaves in the PMD's fill ring would be given to the
+// kernel as buffers: all frames of a burst in one and the same buffer.
+TEST_F(Ports, AnAfXdpPortWaitsForTheQueueOfAnotherProcess) {
+    std::optional<OtherXdpSocket> other;
+    std::thread releases;
+    bool had = false;
+    after_wiring = [&] {
+        other.emplace("wire0");
+        had = other->has_queue();
+        const unsigned refused_before = shared_eal().sockets_refused;
+        releases = std::thread([&, refused_before] {
+            while (had && shared_eal().sockets_refused < refused_before + 2) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }
+            other.reset();
+        });
+    };
+    const Status started = start("net_af_xdp0,iface=wire0", 1500, 1);
+    const bool was_refused = !started;
+    if (was_refused && releases.joinable()) {
+        shared_eal().sockets_refused += 2;
+    }
+    if (releases.joinable()) {
+        releases.join();
+    }
+    if (!had) {
+        GTEST_SKIP() << "no AF_XDP here";
+    }
+    ASSERT_TRUE(started) << started.error().what << "\n" << shared_eal().log;
+    EXPECT_EQ(run(peer.inside("ping -c 1 -W 5 10.5.0.1")), 0);
+    const std::string pings = output_of(peer.inside("ping -c 320 -l 32 -f -W 5 10.5.0.1"));
+    EXPECT_NE(pings.find(" 320 received"), std::string::npos) << pings;
+    const auto in_use = [&] { return rte_mempool_in_use_count(pools->on(port->facts().socket)); };
+    const unsigned of_one_port = 2U * 2048U + 1024U;  // fill and completion ring, and bursts
+    EXPECT_LE(in_use(), of_one_port) << "buffers of refused attempts";
 }
 
 TEST_F(Ports, AnAfXdpPortRefusesWhatAPageCannotHold) {
