@@ -51,6 +51,23 @@ def kubeconform_accepts_each_rendering(lab):
 
 
 @case()
+def monitors_conform_to_the_schemas_of_the_prometheus_operator(lab):
+    chart_tools.had("schemas of monitors")
+    for kind, field in (("PodMonitor", "podMetricsEndpoints"), ("ServiceMonitor", "endpoints")):
+        rendering = template(lab, {"monitors": {"kind": kind, "labels": {"release": "prometheus"}}})
+        code, said = kubeconform(lab, rendering)
+        equal(code, 0, f"kubeconform of a {kind}: {said}")
+        for right, wrong in ((f"{field}:", f"{field}s:"), ("honorLabels:", "honourLabels:"), ("targetLabel:", "target:"),
+                             ("matchLabels:\n      app.kubernetes.io/name", "matchLabel:\n      app.kubernetes.io/name")):
+            parts = rendering.split("---\n")
+            at = next(i for i, part in enumerate(parts) if f"kind: {kind}\n" in part)
+            check(right in parts[at], f"the {kind} has no {right}")
+            parts[at] = parts[at].replace(right, wrong)
+            code, said = kubeconform(lab, "---\n".join(parts))
+            check(code != 0 and kind in said, f"kubeconform accepts a {kind} with {wrong} {said}")
+
+
+@case()
 def the_schema_refuses_wrong_values(lab):
     for what, (values, part) in BAD.items():
         try:

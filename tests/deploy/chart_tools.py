@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import shutil
 import subprocess
 
 import yaml
@@ -17,9 +18,10 @@ CHART = os.path.join(ROOT, "charts/penstock")
 DEPLOY = os.path.join(ROOT, "docs/deploy")
 VALUES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "values")
 KUBERNETES = CURRENT[0][0]
-# Kinds without a schema: our CustomResourceDefinition, which the API server checks, and those of the Prometheus operator, whose
-# schemas are in no module that can be fetched. Their fields are not checked.
-SKIPPED = ("CustomResourceDefinition", "PodMonitor", "ServiceMonitor")
+# Without a schema: the API server checks it in suite cluster.
+SKIPPED = ("CustomResourceDefinition",)
+OPERATOR, OPERATOR_VERSION = "github.com/prometheus-operator/prometheus-operator", "v0.85.0"
+MONITORS = ("PodMonitor", "ServiceMonitor")  # kinds of the Prometheus operator
 
 _had, _why_not = {}, {}
 
@@ -28,7 +30,8 @@ def obtain(deadline):
     """Builds what is missing before the first case: the time for building must not count as time of cases."""
     for name, make in (("helm", lambda: os.path.join(HELM.obtain(deadline), "helm")),
                        ("kubeconform", lambda: os.path.join(KUBECONFORM.obtain(deadline), "kubeconform")),
-                       ("schemas", lambda: _schemas(deadline))):
+                       ("schemas", lambda: _schemas(deadline)),
+                       ("schemas of monitors", lambda: _monitor_schemas(deadline))):
         try:
             _had[name] = make()
         except NotToBeHad as why:
@@ -42,12 +45,31 @@ def had(name):
 
 
 def _schemas(deadline):
-    folder = os.path.join(cache(), "schemas", KUBERNETES)
-    if not os.path.isdir(folder):
+    def make():
         with open(os.path.join(module_folder("k8s.io/kubernetes", KUBERNETES, deadline), "api/openapi-spec/swagger.json")) as file:
-            made = schemas.of_openapi(json.load(file))
-        schemas.write(f"{folder}.{os.getpid()}", made)
-        os.rename(f"{folder}.{os.getpid()}", folder)
+            return schemas.of_openapi(json.load(file))
+    return _cached(KUBERNETES, make)
+
+
+def _monitor_schemas(deadline):
+    def make():
+        crds = os.path.join(module_folder(OPERATOR, OPERATOR_VERSION, deadline), "example/prometheus-operator-crd")
+        made = {}
+        for kind in MONITORS:
+            made |= schemas.of_crd(values_of(os.path.join(crds, f"monitoring.coreos.com_{kind.lower()}s.yaml")))
+        return made
+    return _cached(f"prometheus-operator-{OPERATOR_VERSION}", make)
+
+
+def _cached(name, make):
+    folder = os.path.join(cache(), "schemas", name)
+    if not os.path.isdir(folder):
+        new = f"{folder}.{os.getpid()}"
+        schemas.write(new, make())
+        try:
+            os.rename(new, folder)  # a folder that exists is complete
+        except OSError:  # another run was faster
+            shutil.rmtree(new)
     return folder
 
 
@@ -74,12 +96,15 @@ def documents(text):
 
 
 def kubeconform(desk, text):
-    """(exit code, output) for the documents of a text."""
+    """(exit code, output) for the documents of a text. Monitors are left out if their schemas cannot be had; the case of the
+    monitors is then skipped, with the reason."""
     own = desk.file("schemas")
     if not os.path.isdir(own):
         schemas.write(own, schemas.of_crd(values_of(os.path.join(CHART, "crds/addresspools.yaml"))))
-    done = subprocess.run([had("kubeconform"), "-strict", "-summary", "-skip", ",".join(SKIPPED),
-                           *(word for folder in (had("schemas"), own) for word in ("-schema-location", os.path.join(folder, schemas.LOCATION)))],
+    monitors = _had.get("schemas of monitors")
+    skipped, folders = (SKIPPED, (monitors,)) if monitors else (SKIPPED + MONITORS, ())
+    done = subprocess.run([had("kubeconform"), "-strict", "-summary", "-skip", ",".join(skipped),
+                           *(word for folder in (had("schemas"), own, *folders) for word in ("-schema-location", os.path.join(folder, schemas.LOCATION)))],
                           input=text, capture_output=True, text=True, timeout=120)
     return done.returncode, done.stdout + done.stderr
 
