@@ -6,6 +6,8 @@
 
 #include <utility>
 
+#include "control/metrics/latency_families.hpp"
+
 namespace penstock::metrics {
 namespace {
 
@@ -366,6 +368,7 @@ std::vector<MetricFamily> families(const Reading& reading) {
     worker_families(reading, out);
     service_families(reading, out);
     backend_families(reading, out);
+    add_latency_families(reading, out);
     port_families(reading, out);
     snat_families(reading, out);
     buffer_families(reading, out);

@@ -14,6 +14,7 @@
 #include "control/model/desired.hpp"
 #include "dataplane/base/verdict.hpp"
 #include "dataplane/stats/counters.hpp"
+#include "dataplane/stats/latency.hpp"
 
 namespace penstock::metrics {
 
@@ -30,11 +31,21 @@ struct LoopReading {
     bool is_stalled = false;
 };
 
+// Of TCP connections, in the buckets of stats::kLatencyBoundsUs.
+struct LatencyReading {
+    struct Histogram {
+        std::array<uint64_t, stats::kLatencyBuckets> buckets{};  // not cumulative
+        double sum_s = 0;
+    };
+    Histogram connect, first_byte;
+};
+
 struct ServiceReading {
     model::ServiceKey key;
     uint64_t new_flows = 0, forward_packets = 0, forward_bytes = 0, reverse_packets = 0, reverse_bytes = 0;
     uint64_t rejected = 0, dropped = 0, connections = 0;
     uint64_t backends = 0;  // usable for new flows under the external policy
+    std::optional<LatencyReading> latency = {};
 };
 
 // A backend of a service port that new flows may get.
@@ -42,6 +53,7 @@ struct BackendReading {
     model::ServiceKey key;
     std::string endpoint;  // "10.0.0.1:8080"
     uint64_t new_flows = 0, connections = 0, open_connections = 0;
+    std::optional<LatencyReading> latency = {};
 };
 
 struct PortReading {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// run_stages() of a worker with flow records: the packets of each connection are counted as well. A function
-// of its own, so that packets cost nothing more while flow records are off.
+// run_stages() of a worker that also counts the packets of each connection, for flow records, or measures
+// latencies. These are functions of their own, so that packets cost nothing more while both are off.
 #pragma once
 
 #include "dataplane/pipeline/state/burst.hpp"
@@ -8,7 +8,9 @@
 
 namespace penstock::pipeline {
 
-// Needs ctx.flow_log.
-void run_counted_stages(WorkerContext& ctx, Burst& burst) noexcept;
+using RunStages = void (*)(WorkerContext& ctx, Burst& burst) noexcept;
+
+// The function for this worker, by ctx.flow_log and ctx.latency, which do not change while it runs.
+[[nodiscard]] RunStages stages_of(const WorkerContext& ctx) noexcept;
 
 }  // namespace penstock::pipeline

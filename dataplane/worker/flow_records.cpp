@@ -1,12 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reader's end of the workers' flow records.
+// The memory of the workers' flow records, and the reader's end of them.
 #include <rte_cycles.h>
 
 #include <chrono>
 
+#include "dataplane/worker/table_memory.hpp"
 #include "dataplane/worker/worker_set_impl.hpp"
 
 namespace penstock::worker {
+
+Status WorkerSet::Impl::take_flow_log(uint32_t worker, WorkerMemory& kept) const {
+    PENSTOCK_TRY(const auto flows, take_huge("flow records " + std::to_string(worker),
+                                             options.connections_per_worker * sizeof(pipeline::FlowLog::Flow),
+                                             options.lcores[worker]));
+    kept.flows.reset(flows.data());
+    kept.flow_queue = std::make_unique<pipeline::FlowRecordQueue>();
+    // Zeroed memory is valid: no connection has records.
+    kept.flow_log.reset(new pipeline::FlowLog{
+        .flows = {reinterpret_cast<pipeline::FlowLog::Flow*>(flows.data()), options.connections_per_worker},
+        .queue = kept.flow_queue.get(),
+        .selection = *options.flow_records,
+        .since = {rte_get_tsc_cycles()}});
+    return {};
+}
 
 size_t WorkerSet::take_flow_records(std::span<pipeline::TimedFlowRecord> out) {
     if (!impl_->options.flow_records) {

@@ -4,6 +4,7 @@
 // worker takes, or writes data that a worker reads.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "dataplane/nat/snat_use.hpp"
 #include "dataplane/packet/flow_key.hpp"
 #include "dataplane/stats/counters.hpp"
+#include "dataplane/stats/latency.hpp"
 
 namespace penstock::worker {
 
@@ -53,6 +55,16 @@ struct ServiceTotals {
 struct BackendTotals {
     uint64_t new_flows = 0, connections = 0;
     uint64_t open = 0;  // of the connections, those that have not ended
+};
+
+// A histogram of latencies over all workers.
+struct LatencyTotals {
+    std::array<uint64_t, stats::kLatencyBuckets> buckets{};  // stats::kLatencyBoundsUs
+    double sum_s = 0;
+};
+// Of the TCP connections of a Service or a backend.
+struct ConnectionLatencies {
+    LatencyTotals connect, first_byte;
 };
 
 // Handoffs caused by the queue selection of one NicPort, over all workers.
@@ -132,6 +144,9 @@ class Inspector {
     [[nodiscard]] uint64_t exhaustion_stamp(WorkerId id, size_t slot) const;
     [[nodiscard]] ServiceTotals service(ServiceId id) const;
     [[nodiscard]] BackendTotals backend(BackendId id) const;
+    // Empty if they are not measured.
+    [[nodiscard]] std::optional<ConnectionLatencies> latencies(ServiceId id) const;
+    [[nodiscard]] std::optional<ConnectionLatencies> latencies(BackendId id) const;
     // Connections of that worker that have not ended: half-open, established, or with one FIN, and all UDP
     // flows. `backends`: ids from 0 that are or were in use. Reads one row for each.
     [[nodiscard]] uint64_t open_connections(WorkerId id, uint32_t backends) const;

@@ -8,10 +8,8 @@
 #include <algorithm>
 
 #include "dataplane/pipeline/aging.hpp"
-#include "dataplane/pipeline/counted_stages.hpp"
 #include "dataplane/pipeline/flow_orders.hpp"
 #include "dataplane/pipeline/rx.hpp"
-#include "dataplane/pipeline/stages.hpp"
 #include "dataplane/pipeline/tap.hpp"
 #include "dataplane/pipeline/tx.hpp"
 
@@ -33,7 +31,7 @@ Worker::Worker(std::unique_ptr<pipeline::WorkerContext> context, const pipeline:
       publisher_(publisher),
       detached_(detached),
       manner_(manner),
-      run_stages_(owned_->flow_log == nullptr ? pipeline::run_stages : pipeline::run_counted_stages),
+      run_stages_(pipeline::stages_of(context_)),
       interrupted_(manner.idle == IdleMode::Adaptive && Sleeper::can_be_interrupted(io)),
       idle_(manner.idle, context_.rate, interrupted_),
       sleeper_(io_) {}

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "dataplane/config/publish.hpp"
+#include "dataplane/pipeline/counted_stages.hpp"
 #include "dataplane/pipeline/state/burst.hpp"
 #include "dataplane/pipeline/state/context.hpp"
 #include "dataplane/pipeline/state/io.hpp"
@@ -91,8 +92,7 @@ class Worker {
     config::Publisher& publisher_;
     const DetachedPorts& detached_;
     const Manner manner_;
-    // run_stages() or run_counted_stages(), as the context has a FlowLog or not.
-    void (*const run_stages_)(pipeline::WorkerContext&, pipeline::Burst&) noexcept;
+    const pipeline::RunStages run_stages_;
     const bool interrupted_;
     IdleWatch idle_;
     Sleeper sleeper_;

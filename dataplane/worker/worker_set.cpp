@@ -15,36 +15,11 @@
 #include <string>
 #include <tuple>
 
+#include "dataplane/worker/table_memory.hpp"
 #include "dataplane/worker/worker_set_impl.hpp"
 
 namespace penstock::worker {
 namespace {
-
-// Memory for tables and ports: in hugepages if EAL has them, because the accesses are random.
-Result<std::span<std::byte>> take_huge(const std::string& what, size_t bytes, unsigned lcore,
-                                       const char* option = "--connections") {
-    auto* memory = static_cast<std::byte*>(rte_zmalloc_socket(
-        what.c_str(), bytes, RTE_CACHE_LINE_SIZE, static_cast<int>(rte_lcore_to_socket_id(lcore))));
-    if (memory == nullptr) {
-        return fail(Errc::Exhausted,
-                    what + " needs " + std::to_string(bytes >> 20) +
-                        " MB, more than is free in EAL's memory: raise --memory-mb or lower " + option);
-    }
-    return std::span(memory, bytes);
-}
-
-// Memory of a table that may outlive the process, from the caller's provider if there is one. `owner` is set
-// if it is EAL's.
-Result<std::span<std::byte>> take_table(const TableMemory& provider, const std::string& name,
-                                        const std::string& what, size_t bytes, unsigned lcore,
-                                        const char* option, std::unique_ptr<std::byte, RteFree>& owner) {
-    if (provider) {
-        return provider(name, bytes, static_cast<int>(rte_lcore_to_socket_id(lcore)));
-    }
-    PENSTOCK_TRY(const auto taken, take_huge(what, bytes, lcore, option));
-    owner.reset(taken.data());
-    return taken;
-}
 
 // The ring holds exactly `packets`: the buffer pools are sized by the same limits (drivers/eal/mempool.cpp).
 Result<rte_ring*> make_ring(const std::string& name, uint32_t packets, unsigned flags) {
@@ -213,21 +188,6 @@ Result<std::unique_ptr<WorkerMemory>> WorkerSet::Impl::take_memory(uint32_t work
     return memory;
 }
 
-Status WorkerSet::Impl::take_flow_log(uint32_t worker, WorkerMemory& kept) const {
-    PENSTOCK_TRY(const auto flows, take_huge("flow records " + std::to_string(worker),
-                                             options.connections_per_worker * sizeof(pipeline::FlowLog::Flow),
-                                             options.lcores[worker]));
-    kept.flows.reset(flows.data());
-    kept.flow_queue = std::make_unique<pipeline::FlowRecordQueue>();
-    // Zeroed memory is valid: no connection has records.
-    kept.flow_log.reset(new pipeline::FlowLog{
-        .flows = {reinterpret_cast<pipeline::FlowLog::Flow*>(flows.data()), options.connections_per_worker},
-        .queue = kept.flow_queue.get(),
-        .selection = *options.flow_records,
-        .since = {rte_get_tsc_cycles()}});
-    return {};
-}
-
 Status WorkerSet::Impl::add_worker(uint32_t index) {
     const auto workers = static_cast<uint32_t>(options.lcores.size());
     const WorkerId self{static_cast<uint8_t>(index)};
@@ -241,6 +201,9 @@ Status WorkerSet::Impl::add_worker(uint32_t index) {
                                       options.snat_ports, self, workers, HashKey::random(), &reply_rules));
     if (options.flow_records) {
         PENSTOCK_TRY_STATUS(take_flow_log(index, kept));
+    }
+    if (options.latencies != Latencies::Off) {
+        PENSTOCK_TRY_STATUS(take_latency_meter(index, kept));
     }
     backend_rows_[index] = kept.backend_counters.as<stats::BackendCounters>().data();
     const TscRate rate{rte_get_tsc_hz()};
@@ -266,6 +229,7 @@ Status WorkerSet::Impl::add_worker(uint32_t index) {
                      kept.backend_counters.as<stats::BackendCounters>()},
         .resolve = &kept.resolve,
         .flow_log = kept.flow_log.get(),
+        .latency = kept.latency.get(),
     });
     contexts.push_back(context.get());
     workers_.push_back(make_worker(std::move(context), index));

@@ -26,6 +26,7 @@
 #include "dataplane/pipeline/state/flow_log.hpp"
 #include "dataplane/worker/idle.hpp"
 #include "dataplane/worker/inspect.hpp"
+#include "dataplane/worker/latencies.hpp"
 
 struct rte_mbuf;
 
@@ -77,6 +78,7 @@ struct WorkerSetOptions {
     IdleMode idle = IdleMode::Poll;
     // The connections with flow records; empty: there are no records, and they take no memory.
     std::optional<pipeline::FlowSelection> flow_records = {};
+    Latencies latencies = Latencies::Off;  // Off takes no memory
 };
 
 // A next hop that a worker needs and that Linux shall resolve or re-confirm.

@@ -66,6 +66,11 @@ struct WorkerMemory {
     std::unique_ptr<std::byte, RteFree> flows;
     std::unique_ptr<pipeline::FlowRecordQueue> flow_queue;
     std::unique_ptr<pipeline::FlowLog> flow_log;
+    // Only with latencies, the third only with those of backends.
+    std::unique_ptr<std::byte, RteFree> latency_waits;
+    std::unique_ptr<ZeroPages> service_latencies;
+    std::unique_ptr<ZeroPages> backend_latencies;
+    std::unique_ptr<pipeline::LatencyMeter> latency;
 };
 
 struct WorkerSet::Impl {
@@ -76,6 +81,7 @@ struct WorkerSet::Impl {
     Status make_reply_rules();
     Result<std::unique_ptr<WorkerMemory>> take_memory(uint32_t worker) const;
     Status take_flow_log(uint32_t worker, WorkerMemory& kept) const;
+    Status take_latency_meter(uint32_t worker, WorkerMemory& kept) const;
     Status add_worker(uint32_t index);
     [[nodiscard]] std::unique_ptr<Worker> make_worker(std::unique_ptr<pipeline::WorkerContext> context,
                                                       uint32_t index) const;

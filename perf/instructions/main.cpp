@@ -6,6 +6,7 @@
 //   pipeline   run_stages on whole bursts; report.py splits it by the functions that run_stages calls
 //   rooms      one call each, in a loop over keys of a table as full as it may get
 //   capture    the cost that a packet capture adds to an established packet
+//   latency    whole bursts while latencies are measured
 #include <span>
 #include <string>
 #include <vector>
@@ -68,6 +69,35 @@ void count_captured(World& world, IpFamily family, const std::vector<Frame>& ord
     }
 }
 
+// While latencies are measured: packets of connections that wait for nothing, and the packets of a connection
+// until it waits for nothing.
+void count_measured(World& world, IpFamily family) {
+    const auto count = [&](const char* what, const std::vector<Frame>& frames) {
+        InstructionCount counted("latency." + name_of(family) + ".tcp." + what);
+        world.send(frames, &counted);
+        counted.report(frames.size(), "packet");
+    };
+    std::vector<Frame> syns, requests, responses;
+    for (uint32_t n = 0; n < kEstablished; ++n) {
+        const packet::FlowKey forward = client_flow(family, Protocol::Tcp, n);
+        const packet::FlowKey reverse = world.open(forward);
+        requests.push_back(make_frame(forward, test::kUp, kAck));
+        responses.push_back(make_frame(reverse, test::kCluster, kAck));
+    }
+    count("first_response", responses);
+    std::vector<Frame> order;
+    test::Prng prng(1);
+    for (uint32_t n = 0; n < kPackets; ++n) {
+        const std::vector<Frame>& frames = prng.below(2) == 0 ? requests : responses;
+        order.push_back(frames[prng.below(frames.size())]);
+    }
+    count("established", order);
+    for (uint32_t n = 0; n < kNewFlows; ++n) {
+        syns.push_back(make_frame(client_flow(family, Protocol::Tcp, kEstablished + n), test::kUp, kSyn));
+    }
+    count("new", syns);
+}
+
 void count_established(World& world, IpFamily family, Protocol protocol) {
     std::vector<Frame> frames;
     for (uint32_t n = 0; n < kEstablished; ++n) {
@@ -111,5 +141,7 @@ int main() {
         perf::count_established(world, family, Protocol::Udp);
         perf::count_new(world, family);
         perf::count_rooms(family, world.snapshot());
+        perf::World measured(perf::kConnections, true);
+        perf::count_measured(measured, family);
     }
 }

@@ -7,6 +7,7 @@
 #include "dataplane/packet/checksum.hpp"
 #include "dataplane/packet/parse.hpp"
 #include "dataplane/packet/wire.hpp"
+#include "dataplane/pipeline/counted_stages.hpp"
 #include "dataplane/pipeline/stages.hpp"
 
 namespace penstock::perf {
@@ -179,10 +180,11 @@ config::Snapshot make_snapshot() {
     return snapshot;
 }
 
-World::World(uint32_t connections)
+World::World(uint32_t connections, bool measures_latencies)
     : gateway_([&] {
           test::VirtualGateway::Options options;
           options.connections = connections;
+          options.latencies = measures_latencies;
           return options;
       }()) {}
 
@@ -198,12 +200,13 @@ void World::fill(std::span<const Frame> frames) {
 }
 
 void World::send(std::span<const Frame> frames, InstructionCount* count) {
+    const pipeline::RunStages run_stages = pipeline::stages_of(context());
     for (size_t first = 0; first < frames.size(); first += limits::kBurstMax) {
         fill(frames.subspan(first, std::min<size_t>(limits::kBurstMax, frames.size() - first)));
         if (count != nullptr) {
-            count->run([&] { pipeline::run_stages(context(), burst_); });
+            count->run([&] { run_stages(context(), burst_); });
         } else {
-            pipeline::run_stages(context(), burst_);
+            run_stages(context(), burst_);
         }
         for (uint32_t i = 0; i < burst_.count; ++i) {
             if (burst_.verdict[i] != Verdict::Transmit) {

@@ -43,7 +43,7 @@ inline constexpr packet::TcpFlags kAck{packet::TcpFlags::kAck};
 
 class World {
  public:
-    explicit World(uint32_t connections);
+    explicit World(uint32_t connections, bool measures_latencies = false);
 
     // Runs the frames through the stages in bursts of kBurstMax. Instructions are counted if `count` is
     // given, without the copies into the buffers.

@@ -36,6 +36,14 @@ def at_gateway(title, unit, metric, label="worker", **more):
     return Panel(title, unit, {rate(metric, AT, label): f"{{{{{label}}}}}"}, **more)
 
 
+def quantile(of, metric, *labels):
+    return f"histogram_quantile({of}, {rate(metric + '_bucket', OF, *labels, 'le')})"
+
+
+def quantiles(title, metric, label):
+    return Panel(title, SECONDS, {quantile(of, metric, label): f"{{{{{label}}}}} {of:.0%}" for of in (0.5, 0.99)})
+
+
 OVERVIEW = Dashboard("penstock-overview", "Penstock / Overview", INSTANCE, {
     "State": [
         Panel("Gateways ready", COUNT, {f"sum(penstock_ready{{{AT}}})": "ready"}, "stat"),
@@ -74,6 +82,11 @@ SERVICE = Dashboard("penstock-service", "Penstock / Service",
         Panel("Bits", BITS, {"8 * " + rate("penstock_service_forward_bytes_total", OF, "service"): "{{service}} from clients",
                              "8 * " + rate("penstock_service_reverse_bytes_total", OF, "service"): "{{service}} to clients"}),
         Panel("New flows by gateway", FLOWS, {rate("penstock_service_new_flows_total", OF, "instance"): "{{instance}}"})],
+    "Latency (--latency-histograms)": [
+        quantiles("Connect time", "penstock_service_connect_seconds", "service"),
+        quantiles("First-byte time", "penstock_service_first_byte_seconds", "service"),
+        Panel("First-byte time by backend (99 %)", SECONDS,
+              {quantile(0.99, "penstock_backend_first_byte_seconds", "service", "backend"): "{{service}} {{backend}}"})],
     "Backends (--metrics-backends)": [
         Panel("New flows", FLOWS, {rate("penstock_backend_new_flows_total", OF, "service", "backend"): "{{service}} {{backend}}"}),
         Panel("Open connections", COUNT, {f"sum by (service, backend) (penstock_backend_open_connections{{{OF}}})": "{{service}} {{backend}}"})],

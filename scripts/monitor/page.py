@@ -5,7 +5,8 @@ import re
 
 # Levels among the counters of a worker; they are exported as gauges (control/metrics/prometheus.cpp).
 LEVELS = ("connections", "fragments_waiting")
-HISTOGRAMS = ("penstock_sync_apply_latency_seconds",)
+HISTOGRAMS = ("penstock_sync_apply_latency_seconds",
+              *(f"penstock_{kind}_{latency}_seconds" for kind in ("service", "backend") for latency in ("connect", "first_byte")))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -35,7 +35,7 @@ ABSENT = {
 
 def start(lab):
     lab.gateway.more_options = ["--vip-presence", "routes", "--metrics-listen", GATEWAY, "--flow-log", lab.run.file("flows"),
-                                "--flow-services", "all", "--metrics-backends", "100"]
+                                "--flow-services", "all", "--metrics-backends", "100", "--latency-histograms", "backends"]
     words = lab.gateway.sync_words
     lab.gateway.sync_words = lambda manifests: [*words(manifests), "--http", SYNC]
     lab.start(service("web", 80, ingress_ips=[LB_IP]), endpoints("web"))

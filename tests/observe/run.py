@@ -15,6 +15,7 @@ import runner  # noqa: E402
 from fixture import Lab, all_cases  # noqa: E402
 
 import flow_cases  # noqa: E402,F401
+import latency_cases  # noqa: E402,F401
 import query_cases  # noqa: E402,F401
 import rule_cases  # noqa: E402,F401
 

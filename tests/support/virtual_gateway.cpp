@@ -107,6 +107,15 @@ void VirtualGateway::start_worker(uint32_t index) {
                                                    .selection = *options_.flow_records,
                                                    .since = now_});
     }
+    if (options_.latencies) {
+        state.latency_waits.assign(state.table.span().size() / sizeof(conn::Entry), {});
+        state.service_latencies = std::vector<stats::LatencyCounters>(options_.services);
+        state.backend_latencies = std::vector<stats::LatencyCounters>(options_.backends);
+        state.latency.reset(new pipeline::LatencyMeter{.waits = state.latency_waits,
+                                                       .bounds = stats::latency_bounds(rate_),
+                                                       .services = state.service_latencies,
+                                                       .backends = state.backend_latencies});
+    }
     // Constructed in place of the previous one: allocating half a megabyte would cost more than all the
     // writes to it.
     static_assert(alignof(pipeline::WorkerContext) > __STDCPP_DEFAULT_NEW_ALIGNMENT__);
@@ -140,6 +149,7 @@ void VirtualGateway::start_worker(uint32_t index) {
         .counters = {&state.worker_counters, state.services, state.backends},
         .resolve = &state.resolve,
         .flow_log = state.flow_log.get(),
+        .latency = state.latency.get(),
     });
     state.context->ports[kUp.value] = {kUpMac, {options_.flow_stays_on_queue, options_.snat_blocks_on_queue}};
     state.context->ports[kCluster.value] = {kClusterMac,
@@ -523,8 +533,7 @@ void VirtualGateway::run(WorkerId worker, std::span<InFlight> packets, std::span
             burst.add(nullptr, packet.frame.data() + kHeadroom, static_cast<uint16_t>(length),
                       static_cast<uint16_t>(length + kTailroom), packet.arrival, kHeadroom);
         }
-        context.flow_log == nullptr ? pipeline::run_stages(context, burst)
-                                    : pipeline::run_counted_stages(context, burst);
+        pipeline::stages_of(context)(context, burst);
         collect_own_segments(context);
         std::vector<std::pair<WorkerId, InFlight>> handed;
         for (uint32_t i = 0; i < burst.count; ++i) {

@@ -118,6 +118,7 @@ class VirtualGateway {
             {};                                 // seeds the hash keys instead of the run's seed (prng.hpp)
         std::optional<HashKey> owner_key = {};  // of nat::ReplyOwner
         std::optional<pipeline::FlowSelection> flow_records = {};  // empty: none
+        bool latencies = false;                                    // measured by Service and backend
     };
     VirtualGateway() : VirtualGateway(Options{}) {}
     explicit VirtualGateway(const Options& options);
@@ -239,6 +240,9 @@ class VirtualGateway {
         std::vector<pipeline::FlowLog::Flow> flows;
         std::unique_ptr<pipeline::FlowRecordQueue> flow_queue;
         std::unique_ptr<pipeline::FlowLog> flow_log;
+        std::vector<pipeline::LatencyWait> latency_waits;
+        std::vector<stats::LatencyCounters> service_latencies, backend_latencies;
+        std::unique_ptr<pipeline::LatencyMeter> latency;
         // The initial state: drawing half a million cursors anew takes longer than everything else.
         std::optional<lb::SchedulerState> schedulers_at_start;
         std::vector<uint32_t> cursors_at_start;

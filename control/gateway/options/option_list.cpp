@@ -210,6 +210,14 @@ void add_management(OptionSet& set, Options& options, RawOptions& raw) {
     set.add("metrics-backends", number(options.metrics_backends, {0, kMetricsBackendsMax, "backends"}),
             "Maximum number of backends with metrics of their own; 0: none. The first ones in the order of "
             "Services and endpoints have them, the others are counted (counters.md)");
+    using worker::Latencies;
+    set.add(
+        "latency-histograms",
+        one_of(options.latencies, {{"off", Latencies::Off},
+                                   {"services", Latencies::Services},
+                                   {"backends", Latencies::ServicesAndBackends}}),
+        "Metrics of the connect time and the first-byte time of TCP connections, as histograms. services: "
+        "by Service. backends: also by backend, for those of --metrics-backends (counters.md)");
     set.add("healthz", text_or("off", raw.healthz, "ADDRESS", http::check_address).without_default(),
             "ADDRESS:PORT of /healthz and /livez, for load balancers in front of the nodes; off: none "
             "(default: 0.0.0.0:10256 with --mode node, otherwise off)");

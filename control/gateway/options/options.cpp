@@ -71,6 +71,9 @@ Status check_tls(const Options& options) {
     return {};
 }
 
+// Backends with histograms of latencies: 380,000 series.
+constexpr uint32_t kLatencyBackendsMax = 10'000;
+
 // Completes the values that depend on several options, and checks the rules about them. Reads the host's name
 // if --gateway-name is absent; otherwise pure.
 Status complete(Options& options, const RawOptions& raw, bool healthz_is_given) {
@@ -91,6 +94,11 @@ Status complete(Options& options, const RawOptions& raw, bool healthz_is_given) 
         if (is_on && options.flow_rules == 0) {
             return refuse(name, "requires --flow-rules above 0");
         }
+    }
+    if (options.latencies == worker::Latencies::ServicesAndBackends &&
+        (options.metrics_backends == 0 || options.metrics_backends > kLatencyBackendsMax)) {
+        return refuse("latency-histograms", "backends requires --metrics-backends from 1 to " +
+                                                std::to_string(kLatencyBackendsMax));
     }
     for (const auto& [name, is_set] : {std::pair("flow-services", options.flow_records.all_services),
                                        std::pair("flow-sample", options.flow_records.one_in != 1)}) {

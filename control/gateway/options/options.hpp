@@ -24,6 +24,7 @@
 #include "dataplane/config/packet_policy.hpp"
 #include "dataplane/nat/snat_config.hpp"
 #include "dataplane/worker/idle.hpp"
+#include "dataplane/worker/latencies.hpp"
 
 namespace penstock::gateway {
 
@@ -65,6 +66,7 @@ struct Options {
     bool supervise = false;                         // a parent process starts the successor of an upgrade
     std::string metrics_listen = "127.0.0.1:9105";  // "": off
     uint32_t metrics_backends = 0;                  // backends with series of their own
+    worker::Latencies latencies = worker::Latencies::Off;
     std::string state_file = "/var/lib/penstock/last-good.pb";  // "": none
     std::string healthz;                                        // ADDRESS:PORT; "": off
     std::chrono::seconds sync_limit{60};

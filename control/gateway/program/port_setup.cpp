@@ -168,6 +168,7 @@ worker::WorkerSetOptions worker_options(const Options& options, const drivers::E
                                  .snat_ports = options.snat_ports,
                                  .ports = {},
                                  .idle = options.idle};
+    out.latencies = options.latencies;
     if (options.flow_records.is_on()) {
         out.flow_records = {.by_default = options.flow_records.all_services,
                             .one_in = options.flow_records.one_in};

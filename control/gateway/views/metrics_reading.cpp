@@ -33,6 +33,16 @@ std::optional<metrics::VipReading> vip_reading(const VipReport& report) {
     return out;
 }
 
+// Of TCP only: there are none of other protocols.
+std::optional<metrics::LatencyReading> latency_reading(
+    Protocol protocol, const std::optional<worker::ConnectionLatencies>& totals) {
+    if (!totals || protocol != Protocol::Tcp) {
+        return std::nullopt;
+    }
+    return metrics::LatencyReading{.connect = {totals->connect.buckets, totals->connect.sum_s},
+                                   .first_byte = {totals->first_byte.buckets, totals->first_byte.sum_s}};
+}
+
 // The first `backends_max` of them, in the order of service ports and endpoints, have series of their own.
 void read_backends(const Compiled& compiled, const worker::Inspector& inspector, size_t backends_max,
                    metrics::Reading& out) {
@@ -54,7 +64,8 @@ void read_backends(const Compiled& compiled, const worker::Inspector& inspector,
                                     .endpoint = at.to_string(),
                                     .new_flows = totals.new_flows,
                                     .connections = totals.connections,
-                                    .open_connections = totals.open});
+                                    .open_connections = totals.open,
+                                    .latency = latency_reading(key.protocol, inspector.latencies(id))});
         }
     }
     out.backends_without_series = without;
@@ -179,16 +190,18 @@ metrics::Reading read_metrics(const Running& running, size_t backends_max) {
     for (const auto& [key, programmed] : compiled->services) {
         out.probes.failing_open += programmed.fails_open ? 1 : 0;
         const auto totals = inspector.service(programmed.service->id);
-        out.services.push_back({.key = key,
-                                .new_flows = totals.new_flows,
-                                .forward_packets = totals.forward_packets,
-                                .forward_bytes = totals.forward_bytes,
-                                .reverse_packets = totals.reverse_packets,
-                                .reverse_bytes = totals.reverse_bytes,
-                                .rejected = totals.rejected,
-                                .dropped = totals.dropped,
-                                .connections = totals.connections,
-                                .backends = programmed.service->sets.front().usable.size()});
+        out.services.push_back(
+            {.key = key,
+             .new_flows = totals.new_flows,
+             .forward_packets = totals.forward_packets,
+             .forward_bytes = totals.forward_bytes,
+             .reverse_packets = totals.reverse_packets,
+             .reverse_bytes = totals.reverse_bytes,
+             .rejected = totals.rejected,
+             .dropped = totals.dropped,
+             .connections = totals.connections,
+             .backends = programmed.service->sets.front().usable.size(),
+             .latency = latency_reading(key.protocol, inspector.latencies(programmed.service->id))});
     }
     if (backends_max > 0) {
         read_backends(*compiled, inspector, backends_max, out);

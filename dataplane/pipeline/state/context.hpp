@@ -20,6 +20,7 @@
 #include "dataplane/pipeline/fragments/fragment_table.hpp"
 #include "dataplane/pipeline/state/flow_log.hpp"
 #include "dataplane/pipeline/state/flow_order_work.hpp"
+#include "dataplane/pipeline/state/latency_meter.hpp"
 #include "dataplane/pipeline/state/moved_flows.hpp"
 #include "dataplane/pipeline/state/own_segment_list.hpp"
 #include "dataplane/pipeline/state/port_promises.hpp"
@@ -101,7 +102,8 @@ struct WorkerContext {
     // Of the capture that runs (tap.hpp); null: none. Read where packets are dropped, and in the loop of a
     // capture.
     Tap* tap = nullptr;
-    FlowLog* flow_log = nullptr;  // null: no flow records
+    FlowLog* flow_log = nullptr;      // null: no flow records
+    LatencyMeter* latency = nullptr;  // null: latencies are not measured
 
     stats::WorkerCounters& count() noexcept { return *counters.worker; }
     stats::PortCounters& count(NicPortId port) noexcept { return counters.worker->ports[port.value]; }

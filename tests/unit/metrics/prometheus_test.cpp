@@ -39,6 +39,12 @@ Reading reading() {
                           .forward_bytes = 6000,
                           .connections = 2,
                           .backends = 3});
+    r.services[0].latency = LatencyReading{};
+    r.services[0].latency->connect.buckets[1] = 3;  // 0.1 to 0.25 ms
+    r.services[0].latency->connect.buckets[4] = 4;  // 1 to 2.5 ms
+    r.services[0].latency->connect.buckets.back() = 1;
+    r.services[0].latency->connect.sum_s = 12.5;
+    r.services[0].latency->first_byte.buckets[0] = 2;
     r.ports.push_back({.twin = "pen0",
                        .rx_packets = 11,
                        .handed_off = 12,
@@ -94,6 +100,8 @@ Reading reading() {
                    .new_flows = 92,
                    .connections = 93,
                    .open_connections = 94}};
+    r.backends[0].latency = LatencyReading{};
+    r.backends[0].latency->first_byte.buckets[2] = 5;
     r.backends_without_series = 95;
     r.workers[1].counters[static_cast<size_t>(stats::Counter::FragmentsWaiting)] = 96;
     r.flow_records = {.queued = 81, .logged = 82, .sent = 83, .lost = {{"queue", 84}, {"disk", 85}}};
@@ -236,6 +244,34 @@ TEST(Metrics, BackendsHaveSeriesOnRequest) {
     without.backends_without_series.reset();
     const std::string none = prometheus::TextSerializer().Serialize(families(without));
     EXPECT_EQ(none.find("penstock_backend"), std::string::npos);
+}
+
+TEST(Metrics, LatenciesAreCumulativeHistograms) {
+    const std::string all = text();
+    const std::string labels = R"(namespace="default",service="web",port="http",protocol="TCP")";
+    const auto bucket = [&](const std::string& name, const char* bound) {
+        return name + "_bucket{" + labels + ",le=\"" + bound + "\"}";
+    };
+    const std::string connect = "penstock_service_connect_seconds";
+    expect_line(all, "# TYPE " + connect + " histogram");
+    expect_line(all, bucket(connect, "0.0001") + " 0");
+    expect_line(all, bucket(connect, "0.00025") + " 3");
+    expect_line(all, bucket(connect, "0.001") + " 3");
+    expect_line(all, bucket(connect, "0.0025") + " 7");
+    expect_line(all, bucket(connect, "10") + " 7");
+    expect_line(all, bucket(connect, "+Inf") + " 8");
+    expect_line(all, connect + "_count{" + labels + "} 8");
+    expect_line(all, connect + "_sum{" + labels + "} 12.5");
+    expect_line(all, bucket("penstock_service_first_byte_seconds", "0.0001") + " 2");
+    const std::string of_backend = labels + R"(,backend="10.0.0.7:8080")";
+    expect_line(all, "penstock_backend_connect_seconds_count{" + of_backend + "} 0");
+    expect_line(all, "penstock_backend_first_byte_seconds_count{" + of_backend + "} 5");
+    Reading off = reading();
+    off.services[0].latency.reset();
+    off.backends[0].latency.reset();
+    const std::string none = prometheus::TextSerializer().Serialize(families(off));
+    EXPECT_EQ(none.find("connect_seconds"), std::string::npos);
+    EXPECT_EQ(none.find("first_byte"), std::string::npos);
 }
 
 TEST(Metrics, EveryCounterAndDropReasonOfTheListsIsThere) {

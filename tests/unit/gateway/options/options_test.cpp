@@ -532,6 +532,7 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
                                "--tls-admin-names",
                                "--metrics-listen",
                                "--metrics-backends",
+                               "--latency-histograms",
                                "--state-file",
                                "--snat-address",
                                "--snat-ports",
