@@ -47,7 +47,9 @@ def connections_survive_an_upgrade_to_another_layout_and_the_way_back(lab):
             equal(int(status["affinity_lost"]), 0, f"clients with session affinity lost in step {step}")
             equal(pinned_endpoint(lab), mine, f"endpoint of the pinned client in step {step}")
     text = lab.gateway.ctl("status").stdout
-    check("connections adopted in" in text and "converted" not in text, f"status of the last step:\n{text}")
+    conversion = f"converted from table layout {converted_from}" if converted_from else ""
+    check("connections adopted in" in text and conversion in text and bool(conversion) == ("converted" in text),
+          f"status of the last step:\n{text}")
 
 
 @case()
