@@ -107,7 +107,8 @@ const char* const kHelpExamples = R"TEXT(Examples
     penstockd --mode node --node-name "$(hostname)" --main-core 1 --worker-cores 2-5 --memory-mb 4096 \
               --port 'device=0000:03:00.0;twin=pen0;address=192.0.2.1/24,2001:db8::1/64;mtu=9000'
   Managed from another machine, by mutual TLS:
-    penstockd --config /etc/penstock/penstockd.ini --listen 192.0.2.1:9106 \
+    penstockd --config /etc/penstock/penstockd.ini \
+              --listen unix:/run/penstock/penstockd.sock --listen 192.0.2.1:9106 \
               --tls-cert gateway.pem --tls-key gateway.key --tls-client-ca ca.pem --tls-admin-names edge-sync
   The same options in an INI file; a repeatable option is repeated as a line:
     port = device=0000:03:00.0;twin=pen0;address=192.0.2.1/24

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/gateway/program/environment_check.hpp"
 
+#include <grp.h>
 #include <linux/capability.h>
+#include <netdb.h>
 #include <rte_build_config.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <filesystem>
+#include <memory>
 
 #include "control/gateway/rules/blocklist.hpp"
 #include "control/host/core_plan.hpp"
@@ -53,9 +58,42 @@ void check_device(const std::string& text, const MachineFacts& machine, Lines& l
     }
 }
 
+// Whether one of the addresses of `host_and_port` belongs to this machine. A name that cannot be resolved
+// now may be resolved at the start.
+bool is_local(const std::string& host_and_port) {
+    std::string host = host_and_port.substr(0, host_and_port.rfind(':'));
+    if (host.starts_with('[') && host.ends_with(']')) {
+        host = host.substr(1, host.size() - 2);
+    }
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_PASSIVE;
+    addrinfo* list = nullptr;
+    if (::getaddrinfo(host.c_str(), "0", &hints, &list) != 0) {
+        return true;
+    }
+    const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, &::freeaddrinfo);
+    for (const addrinfo* each = list; each != nullptr; each = each->ai_next) {
+        const int fd = ::socket(each->ai_family, each->ai_socktype | SOCK_CLOEXEC, each->ai_protocol);
+        const bool foreign =
+            fd >= 0 && ::bind(fd, each->ai_addr, each->ai_addrlen) != 0 && errno == EADDRNOTAVAIL;
+        ::close(fd);
+        if (!foreign) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void check_sockets(const Options& options, Lines& lines) {
+    if (!options.socket_group.empty() && ::getgrnam(options.socket_group.c_str()) == nullptr) {
+        lines.push_back("--socket-group: this machine has no group " + options.socket_group);
+    }
     for (const ListenAddress& address : options.listen) {
         if (!address.is_unix()) {
+            if (!is_local(address.text)) {
+                lines.push_back("--listen: " + address.text + ": this machine does not have the address");
+            }
             continue;
         }
         std::error_code error;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks the machine resources that a configuration needs to start: memory, CPUs, PCI devices, DPDK drivers,
-// socket folders, TLS files, the blocklist. Reads files and folders; accesses neither devices nor the
-// network.
+// sockets and their group, TLS files, the blocklist. Reads files and folders, and resolves names of
+// `--listen`; accesses no devices.
 #pragma once
 
 #include <string>

@@ -56,6 +56,21 @@ TEST_F(EnvironmentCheck, AConfigurationThatWillStart_HasNoMistakes) {
         << "the folder is made";
 }
 
+TEST_F(EnvironmentCheck, AnAddressToListenOnMustBeOneOfTheMachine) {
+    const auto lines_of = [this](const std::string& address) {
+        return check({"--listen", address, "--tls-cert", at("file"), "--tls-key", at("file"),
+                      "--tls-client-ca", at("file")});
+    };
+    const size_t others = lines_of("127.0.0.1:9106").size();
+    EXPECT_EQ(lines_of("[::1]:9106").size(), others);
+    EXPECT_EQ(lines_of("0.0.0.0:9106").size(), others);
+    for (const std::string address : {"203.0.113.99:9106", "[2001:db8::99]:9106"}) {
+        const auto lines = lines_of(address);
+        EXPECT_EQ(lines.size(), others + 1);
+        EXPECT_EQ(lines.at(0), "--listen: " + address + ": this machine does not have the address");
+    }
+}
+
 TEST_F(EnvironmentCheck, EachMistakeIsOneLine) {
     struct Row {
         std::vector<std::string> options;
@@ -91,6 +106,9 @@ TEST_F(EnvironmentCheck, EachMistakeIsOneLine) {
         {{"--listen", "unix:" + at("run")},
          "net_null0",
          "--listen: " + at("run") + " is a folder, not a socket"},
+        {{"--socket-group", "no-such-group"},
+         "net_null0",
+         "--socket-group: this machine has no group no-such-group"},
         {{"--state-file", at("run")},
          "net_null0",
          "--state-file: " + at("run") + " is a folder; name a file"},
