@@ -29,16 +29,16 @@ size_t WorkerSet::take_flow_records(std::span<pipeline::TimedFlowRecord> out) {
         return 0;
     }
     const auto workers = static_cast<uint32_t>(impl_->memory.size());
-    const TscRate rate{rte_get_tsc_hz()};
     size_t taken = 0;
     for (uint32_t turn = 0; turn < workers && taken < out.size(); ++turn) {
         const uint32_t w = impl_->next_flow_records;
-        const TscTime now = impl_->workers_[w]->context().timeline.shown(rte_get_tsc_cycles());
+        const TscMeasure::Reading reading = read_clocks();
+        const TscTime now = impl_->workers_[w]->context().timeline.shown(reading.ticks);
         const int64_t now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
                                    std::chrono::system_clock::now().time_since_epoch())
                                    .count();
         const auto wall_ms = [&](TscTime time) {
-            return now_ms - static_cast<int64_t>(rate.to_milliseconds(ticks_between(time, now)));
+            return now_ms - impl_->tsc.milliseconds(ticks_between(time, now), reading);
         };
         while (taken < out.size()) {
             const auto record = impl_->memory[w]->flow_queue->pop();

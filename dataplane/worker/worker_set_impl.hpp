@@ -4,15 +4,18 @@
 // affinity_view), which only read it. Tests use it to reach the contexts of stopped workers.
 #pragma once
 
+#include <rte_cycles.h>
 #include <rte_malloc.h>
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "dataplane/base/tsc_measure.hpp"
 #include "dataplane/lb/affinity.hpp"
 #include "dataplane/lb/scheduler.hpp"
 #include "dataplane/pipeline/tap.hpp"
@@ -42,6 +45,10 @@ class ZeroPages {
     std::byte* memory_ = nullptr;
     size_t bytes_ = 0;
 };
+
+inline TscMeasure::Reading read_clocks() {
+    return {rte_get_tsc_cycles(), std::chrono::steady_clock::now().time_since_epoch()};
+}
 
 struct RteFree {
     void operator()(std::byte* memory) const noexcept { rte_free(memory); }
@@ -119,6 +126,7 @@ struct WorkerSet::Impl {
     bool is_captured = false;
     uint32_t captures = 0;           // begun since start
     uint32_t next_flow_records = 0;  // the worker that take_flow_records() begins with
+    TscMeasure tsc{read_clocks(), TscRate{rte_get_tsc_hz()}};
     // Frames dropped on the twin thread: they belong to no worker and are counted with those of worker 0.
     std::array<stats::Tally, kDropReasons> host_drops;
     // The subset of them that came from Linux: no worker has counted these as Counter::FromHost.
