@@ -9,6 +9,9 @@ Result<ServiceName> service_filter_from(const Request& request) {
     }
     const std::string& text = request.arguments[0];
     const size_t slash = text.find('/');
+    if (text.empty()) {
+        return fail(Errc::InvalidArgument, "service \"\": must be NAME or NAMESPACE/NAME");
+    }
     if (slash == std::string::npos) {
         return ServiceName{request.namespace_name, text};
     }

@@ -176,7 +176,11 @@ Result<std::string> run_describe_service(Gateway* gateway, const Request& reques
     v1::ListServicesRequest which;
     which.set_namespace_(namespace_name);
     which.set_name(named.name);
-    PENSTOCK_TRY(const auto services, gateway->services(which));
+    auto found = gateway->services(which);
+    if (!found && found.error().code != Errc::NotFound) {
+        return std::unexpected(found.error());
+    }
+    const v1::ListServicesResponse services = found ? *std::move(found) : v1::ListServicesResponse();
     if (services.services().empty()) {
         const auto refused = refusal_of(*gateway, named);
         return fail(Errc::NotFound,

@@ -28,6 +28,11 @@ Result<std::string> run_get_addresses(Gateway* gateway, const Request& request) 
     which.set_namespace_(named.namespace_name);
     which.set_name(named.name);
     PENSTOCK_TRY(const auto addresses, gateway->addresses(which));
+    if (!named.name.empty() && addresses.services().empty()) {
+        return fail(Errc::NotFound, "penstock-sync assigns or refuses no address of a Service " +
+                                        (named.namespace_name.empty() ? "" : named.namespace_name + "/") +
+                                        named.name);
+    }
     return request.is_structured() ? structured(json_list(addresses.services()), request.format)
                                    : addresses_table(addresses);
 }

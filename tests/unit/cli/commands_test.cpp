@@ -528,6 +528,8 @@ TEST_F(CommandTest, ExitCodesTellRefusalUsageAndAbsenceApart) {
     EXPECT_EQ(exit_code(run({"describe", "service", "web"}).error()), kExitRefused) << "there is none";
     EXPECT_EQ(exit_code(run({"explain", "--proto", "tcp"}).error()), kExitUsage);
     EXPECT_EQ(exit_code(run({"describe", "service", "web/"}).error()), kExitUsage);
+    EXPECT_EQ(exit_code(run({"describe", "service", ""}).error()), kExitUsage) << "not all Services";
+    EXPECT_EQ(exit_code(run({"get", "services", ""}).error()), kExitUsage);
     gateway_.error = Error{Errc::Unavailable, "gone"};
     for (const auto& words : {Words{"get", "services"}, Words{"get", "connections"}, Words{"status"},
                               Words{"version"}, Words{"stats"}, Words{"set", "log-level", "info"}}) {
@@ -558,6 +560,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"nothing", {}, "a command is missing"},
         Refusal{"no_such_command", {"get", "pods"}, "no command get pods; get takes services, backends"},
         Refusal{"half_a_command", {"get"}, "no command get"},
+        Refusal{"capture_of_an_empty_name", {"capture", "--service", ""}, "must be NAMESPACE/NAME"},
         Refusal{"too_many", {"get", "ports", "x"}, "get ports takes no arguments"},
         Refusal{"too_few", {"describe", "service"}, "takes NAME|NS/NAME"},
         Refusal{"unknown", {"status", "--colour"}, "--colour"},

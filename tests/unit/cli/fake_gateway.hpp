@@ -26,7 +26,8 @@ class FakeGateway final : public Gateway {
     Result<v1::ListWorkersResponse> workers() override { return answer(workers_); }
     Result<v1::ListServicesResponse> services(const v1::ListServicesRequest& request) override {
         services_request = request;
-        return answer(services_);
+        return services_error ? Result<v1::ListServicesResponse>(std::unexpected(*services_error))
+                              : answer(services_);
     }
     Result<v1::ListBackendsResponse> backends(const v1::ListBackendsRequest& request) override {
         backends_request = request;
@@ -94,6 +95,7 @@ class FakeGateway final : public Gateway {
 
     std::optional<Error> error;            // returned by every call
     std::optional<Error> addresses_error;  // returned by addresses()
+    std::optional<Error> services_error;   // returned by services()
     v1::Status status_;
     v1::ListPortsResponse ports_;
     v1::ListWorkersResponse workers_;

@@ -274,8 +274,22 @@ TEST_F(PoolsTest, AServiceThatTheGatewayLacksIsExplainedByItsRefusal_LB024) {
         run({"describe", "service", "shop/new"}).error().what,
         "there is no service shop/new at the gateway; penstock-sync refuses its request for an address: "
         "NoPool: no pool gives IPv4");
+    const std::string explained = run({"describe", "service", "shop/new"}).error().what;
+    gateway_.services_error = Error{Errc::NotFound, "there is no service shop/new"};
+    EXPECT_EQ(run({"describe", "service", "shop/new"}).error().what, explained) << "as penstockd answers";
     gateway_.addresses_error = Error{Errc::Unavailable, "no"};
     EXPECT_EQ(run({"describe", "service", "shop/new"}).error().what, "there is no service shop/new");
+    gateway_.services_error = Error{Errc::Unavailable, "gone"};
+    EXPECT_EQ(run({"describe", "service", "shop/new"}).error().what, "gone");
+}
+
+TEST_F(PoolsTest, AddressesOfAnUnknownServiceAreNotFound) {
+    gateway_.addresses_.clear_services();
+    const auto refused = run({"get", "addresses", "shop/nosuch"});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(exit_code(refused.error()), kExitRefused);
+    EXPECT_EQ(refused.error().what, "penstock-sync assigns or refuses no address of a Service shop/nosuch");
+    EXPECT_TRUE(run({"get", "addresses"})) << "a list may be empty";
 }
 
 TEST_F(PoolsTest, TheErrorOfPenstockSyncIsThatOfTheCommand) {
