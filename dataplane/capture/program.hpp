@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A packet filter: a program of classic BPF, as libpcap compiles it from its filter language, validated and
-// prepared for repeated execution. The interpreter reads no byte outside the frame. It terminates, because
+// prepared for repeated execution, in general and for the common shapes of packets. The interpreter reads no byte outside the frame. It terminates, because
 // jumps lead forward only. docs/adr/0045 has the reasons for an interpreter of its own.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -11,20 +12,12 @@
 #include "dataplane/base/bytes.hpp"
 #include "dataplane/base/cpu.hpp"
 #include "dataplane/base/result.hpp"
+#include "dataplane/capture/instruction.hpp"
+#include "dataplane/capture/shape.hpp"
+#include "dataplane/capture/specialise.hpp"
+#include "dataplane/capture/step.hpp"
 
 namespace penstock::capture {
-
-// One instruction. The layout and the numbers are those of struct bpf_insn (pcap/bpf.h).
-struct Instruction {
-    uint16_t code = 0;
-    uint8_t jump_true = 0;
-    uint8_t jump_false = 0;
-    uint32_t k = 0;
-    bool operator==(const Instruction&) const = default;
-};
-
-// Limits the work for one packet to about 3 us. A filter with 200 addresses has 500 instructions.
-inline constexpr size_t kInstructionsMax = 1'024;
 
 class Program {
  public:
@@ -38,6 +31,21 @@ class Program {
     // Whether the program returns a number other than 0 for the frame. A read behind the end of the frame,
     // and a division by zero, end the program with 0, as in libpcap.
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE bool matches(const uint8_t* frame, uint32_t length) const noexcept {
+        if (length >= kShapeBytes) [[likely]] {
+            const Comparisons::Entry& entry = entries_[static_cast<uint8_t>(shape_of(frame))];
+            if (length >= entry.reads_end) [[likely]] {
+                return by_shape_.match(entry, frame);
+            }
+        }
+        return matches_general(frame, length);
+    }
+
+ private:
+    static constexpr uint16_t kCompare = 0, kReturn = 1;  // of StepKind
+
+    // For each packet, whatever its shape.
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE bool matches_general(const uint8_t* frame,
+                                                              uint32_t length) const noexcept {
         if (length < fixed_reads_end_) [[unlikely]] {
             return run<true>(steps_.data(), 0, frame, length) != 0;
         }
@@ -57,22 +65,6 @@ class Program {
         return run<false>(step, last == nullptr ? 0 : to_host(field, *last), frame, length) != 0;
     }
 
- private:
-    static constexpr uint16_t kCompare = 0, kReturn = 1;  // of StepKind
-
-    // An instruction with absolute jump targets, or a comparison of a field of the frame with a constant. The
-    // latter replaces a load and the branch behind it, the most frequent pair. The branch is also a step of
-    // its own, because a jump may lead to it.
-    struct Step {
-        uint16_t kind = 0;
-        uint16_t on_true = 0;  // index of the next step
-        uint16_t on_false = 0;
-        uint16_t shift = 0;  // of a comparison: 32 minus the field's bits
-        uint32_t k = 0;
-        uint32_t mask = 0;  // of a comparison: the field in a word read at k
-        uint32_t value = 0;
-    };
-
     static uint32_t to_host(uint32_t field, const Step& comparison) noexcept {
         return __builtin_bswap32(field) >> comparison.shift;
     }
@@ -84,6 +76,8 @@ class Program {
     void add_steps(std::span<const Instruction> instructions);
 
     std::vector<Step> steps_;
+    Comparisons by_shape_;
+    std::array<Comparisons::Entry, kShapes + 1> entries_{};  // by Shape; if it has none, the steps run
     // Frames of this length have the fields of all comparisons, each read as a word, and the bytes of all
     // loads from constant places.
     uint32_t fixed_reads_end_ = 0;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kinds of a filter's steps (program.hpp).
+// The kinds of a filter's steps (step.hpp).
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 namespace penstock::capture {
 
@@ -62,5 +63,11 @@ enum class StepKind : uint16_t {
     AFromX,
     IfHalfAtXEqual,  // LoadHalfAtX and the branch behind it
 };
+
+// The kind of an instruction with this code; empty: unknown.
+[[nodiscard]] std::optional<StepKind> kind_of(uint16_t code);
+
+// Bytes read by a load from a constant place; 0: another instruction.
+[[nodiscard]] uint32_t fixed_bytes(StepKind kind);
 
 }  // namespace penstock::capture

@@ -24,7 +24,7 @@ GROWTH = 0.05
 # An idle stage costs a few instructions per burst, less than one per packet; one more there is negligible.
 LEAST = 0.5
 # Promises of the documents, whatever the baseline has.
-LIMITS = {"capture.ipv4.no_match": 60, "capture.ipv6.no_match": 60}
+LIMITS = {f"capture.{family}.{filter}": 60 for family in ("ipv4", "ipv6") for filter in ("no_match", "no_match_port")}
 RUN_STAGES = re.compile(r"\bpenstock::pipeline::run_stages\(")
 # glibc selects memcpy by the processor; with these settings all processors use the SSE2 version.
 SAME_LIBC_EVERYWHERE = "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-ERMS,-FSRM"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dataplane/capture/program.hpp"
+#include "dataplane/capture/specialise.hpp"
 #include "tests/support/packet_builder.hpp"
 #include "tests/support/prng.hpp"
 
@@ -95,6 +96,81 @@ TEST(CaptureProgram, RandomProgramsAgreeWithLibpcap) {
     EXPECT_LT(matches, 7 * kPrograms);
 }
 
+// Loads and branches as compiled filters have them, on the fields of packets. Constants are those that the
+// fields often have.
+std::vector<Instruction> draw_filter(Prng& random) {
+    constexpr std::array<uint32_t, 10> kPlaces{12, 14, 20, 23, 26, 30, 34, 36, 54, 56};
+    constexpr std::array<uint32_t, 10> kNumbers{0, 1, 2, 5, 6, 17, 0x45, 0x800, 0x86dd, 0x1fff};
+    constexpr std::array<uint16_t, 6> kLoads{0x20, 0x28, 0x30, 0x40, 0x48, 0x50};
+    std::vector<Instruction> program;
+    const size_t body = 2 + random.below(30);
+    for (size_t at = 0; at < body; ++at) {
+        const uint64_t behind = body - at;  // instructions behind this one, the return included
+        const auto jump = [&] { return static_cast<uint8_t>(random.below(std::min<uint64_t>(behind, 6))); };
+        const uint32_t number = kNumbers[random.below(kNumbers.size())];
+        if (random.one_in(16)) {
+            constexpr std::array<uint16_t, 7> kOthers{0x00, 0x01, 0x07, 0x87, 0x54, 0xb1, 0x05};
+            Instruction other{kOthers[random.below(kOthers.size())], 0, 0, number};
+            other.k = other.code == 0xb1 ? 14 : other.code == 0x05 ? jump() : number;
+            program.push_back(other);
+        } else if (random.one_in(2)) {
+            const uint32_t at_x = random.one_in(4) ? 14 : 0;
+            program.push_back({kLoads[random.below(kLoads.size())], 0, 0,
+                               at_x + kPlaces[random.below(kPlaces.size())] - (at_x > 0 ? 12 : 0)});
+        } else {
+            constexpr std::array<uint16_t, 3> kTests{0x15, 0x45, 0x25};
+            program.push_back({kTests[random.one_in(20) ? 2 : random.below(2)], jump(), jump(), number});
+        }
+    }
+    program.push_back({0x06, 0, 0, static_cast<uint32_t>(random.below(2))});
+    return program;
+}
+std::vector<uint8_t> draw_shaped_frame(Prng& random) {
+    std::vector<uint8_t> frame = random.bytes(24 + random.below(50));
+    for (size_t at = 24; at < frame.size(); ++at) {
+        frame[at] %= 3;
+    }
+    const bool is_v4 = random.one_in(2);
+    frame[12] = is_v4 ? 0x08 : 0x86;
+    frame[13] = is_v4 ? 0x00 : 0xdd;
+    frame[14] = is_v4 ? 0x45 : 0x60;
+    frame[20] = is_v4 ? 0x40 : frame[20];
+    frame[21] = is_v4 ? 0 : frame[21];
+    frame[is_v4 ? 23 : 20] = random.one_in(2) ? 6 : 17;
+    if (random.one_in(4)) {
+        frame[12 + random.below(12)] ^= static_cast<uint8_t>(1U << random.below(8));
+    }
+    if (random.one_in(8)) {
+        frame.resize(random.below(frame.size()) + 1);
+    }
+    return frame;
+}
+
+TEST(CaptureProgram, FiltersOfCommonShapesAgreeWithLibpcap) {
+    Prng random;
+    uint32_t matches = 0, specialised = 0, comparisons = 0;
+    constexpr uint32_t kPrograms = 20'000;
+    for (uint32_t n = 0; n < kPrograms; ++n) {
+        const std::vector<Instruction> instructions = draw_filter(random);
+        const auto program = Program::make(instructions);
+        ASSERT_TRUE(program.has_value()) << program.error().what;
+        capture::Comparisons by_shape;
+        specialised += capture::specialise(instructions, capture::Shape::TcpV4, by_shape).has_value() ? 1 : 0;
+        comparisons += static_cast<uint32_t>(by_shape.size() - 1);
+        for (uint32_t f = 0; f < 8; ++f) {
+            const std::vector<uint8_t> frame = draw_shaped_frame(random);
+            const bool expected = judged_by_libpcap(instructions, frame);
+            ASSERT_EQ(program->matches(frame.data(), static_cast<uint32_t>(frame.size())), expected)
+                << "program " << n;
+            matches += expected ? 1 : 0;
+        }
+    }
+    EXPECT_GT(matches, kPrograms);  // of eight times as many
+    EXPECT_LT(matches, 7 * kPrograms);
+    EXPECT_GT(specialised, kPrograms / 4);
+    EXPECT_GT(comparisons, kPrograms / 4);
+}
+
 TEST(CaptureProgram, CompiledFiltersAgreeWithLibpcap) {
     const char* const filters[] = {
         "tcp",
@@ -110,6 +186,12 @@ TEST(CaptureProgram, CompiledFiltersAgreeWithLibpcap) {
         "ether host 02:00:00:00:00:0a",
         "vlan and tcp",
         "greater 80 and (port 80 or port 9376)",
+        "tcp port 80",
+        "not tcp port 80",
+        "host 10.80.1.2 and udp port 53",
+        "tcp portrange 79-81",
+        "net 80.11.0.0/16 or ip6 net 2001:db8::/32",
+        "ip[6:2] & 0x1fff = 0 and tcp[13] & 2 != 0",
     };
     Prng random;
     std::vector<std::vector<uint8_t>> frames;
