@@ -28,8 +28,8 @@
 #include "perf/harness/fingerprint.hpp"
 #include "perf/harness/options.hpp"
 #include "perf/harness/report.hpp"
-#include "perf/steering/queue_port.hpp"
 #include "perf/traffic/network.hpp"
+#include "perf/traffic/queue_port.hpp"
 #include "perf/traffic/snapshot.hpp"
 
 namespace penstock::perf {

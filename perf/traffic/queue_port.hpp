@@ -63,6 +63,12 @@ class QueuePort {
         }
         return sum;
     }
+    // Moves packets that were sent on `queue` to `packets`, as many as fit, and returns their number. The
+    // caller owns them.
+    uint32_t take(uint16_t queue, std::span<rte_mbuf*> packets) noexcept {
+        return rte_ring_dequeue_burst(out_[queue], reinterpret_cast<void**>(packets.data()),
+                                      static_cast<unsigned>(packets.size()), nullptr);
+    }
     // Calls `visit` for each packet that was sent, and frees it.
     template <typename Visit>
     void take_all(Visit&& visit) {
