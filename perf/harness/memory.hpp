@@ -10,6 +10,7 @@ namespace penstock::perf {
 
 class HugeMemory {
  public:
+    HugeMemory() = default;  // none
     // Zeroed. From the kernel's hugepage pool if it has enough, otherwise transparent hugepages, reported by
     // a remark on stdout (once). Ends the program if the machine has not enough memory.
     explicit HugeMemory(size_t bytes);

@@ -27,17 +27,28 @@ Player::Player(Gateway& gateway, uint32_t burst, uint64_t hz)
       burst_size_(burst),
       housekeeping_period_(TscRate{hz}.milliseconds(conn::kAgingTickMs)),
       buffers_(size_t{kFramesMax} * kBufferBytes),
+      length_(kFramesMax),
       now_{TscRate{hz}.seconds(1'000).value},
       next_housekeeping_(now_) {
     PENSTOCK_CHECK(burst <= limits::kBurstMax);
 }
 
+Player::Player(Gateway& gateway, uint64_t hz, uint32_t frames_max)
+    : gateway_(gateway),
+      burst_size_(limits::kBurstMax),
+      housekeeping_period_(TscRate{hz}.milliseconds(conn::kAgingTickMs)),
+      length_(frames_max),
+      now_{TscRate{hz}.seconds(1'000).value},
+      next_housekeeping_(now_) {}
+
+uint8_t* Player::buffer(uint32_t i) {
+    return reinterpret_cast<uint8_t*>(buffers_.span().data()) + size_t{i} * kBufferBytes + kHeadroom;
+}
+
 void Player::play(std::span<Packet> packets, BurstClock& clock) {
-    PENSTOCK_CHECK(packets.size() <= kFramesMax);
+    PENSTOCK_CHECK(packets.size() <= length_.size());
     for (uint32_t i = 0; i < packets.size(); ++i) {
-        auto* frame =
-            reinterpret_cast<uint8_t*>(buffers_.span().data()) + size_t{i} * kBufferBytes + kHeadroom;
-        length_[i] = make_frame(frame, packets[i].key, packets[i].tcp_flags,
+        length_[i] = make_frame(buffer(i), packets[i].key, packets[i].tcp_flags,
                                 packets[i].from_client ? Gateway::kUpMac : Gateway::kClusterMac);
     }
     run_bursts(packets, clock);
@@ -50,6 +61,15 @@ void Player::play(std::span<Packet> packets, BurstClock& clock) {
     }
 }
 
+void Player::begin_round() noexcept {
+    gateway_.context().begin_round(&gateway_.snapshot(), now_);
+}
+
+void Player::advance(uint64_t cycles, uint32_t packets) noexcept {
+    now_ = now_ + TscTicks{std::min(cycles, packets * BurstClock::kPreemptedPerOperation) +
+                           packets * ticks_per_packet_};
+}
+
 // Timed: a worker's work from the moment that the PMD has delivered packets until they could be returned,
 // burst after burst, as one span.
 void Player::run_bursts(std::span<const Packet> packets, BurstClock& clock) {
@@ -59,7 +79,7 @@ void Player::run_bursts(std::span<const Packet> packets, BurstClock& clock) {
         port_[i] = packets[i].from_client ? Gateway::kUp : Gateway::kCluster;
     }
     const uint64_t start = cycles_begin();
-    gateway_.context().begin_round(&gateway_.snapshot(), now_);
+    begin_round();
     for (uint32_t first = 0; first < count; first += burst_size_) {
         const uint32_t end = std::min(first + burst_size_, count);
         const uint64_t received_at = stage_costs_ == nullptr ? 0 : cycles_begin();
@@ -82,9 +102,7 @@ void Player::run_bursts(std::span<const Packet> packets, BurstClock& clock) {
     }
     const uint64_t cycles = cycles_end() - start;
     clock.add(cycles, count);
-    // An interruption does not count as the worker's time.
-    now_ = now_ +
-           TscTicks{std::min(cycles, count * BurstClock::kPreemptedPerOperation) + count * ticks_per_packet_};
+    advance(cycles, count);
 }
 
 void Player::run_stages_apart(uint64_t received_in) {
@@ -110,28 +128,35 @@ void Player::run_stages_apart(uint64_t received_in) {
     stage_costs_->packets += burst_.count;
 }
 
+Player::Left Player::left(uint32_t i) const {
+    if (verdict_[i] != Verdict::Transmit) {
+        return {};
+    }
+    return {reinterpret_cast<const uint8_t*>(buffers_.span().data()) + size_t{i} * kBufferBytes + kHeadroom,
+            answers_[i]};
+}
+
 void Player::check(Packet& packet, uint32_t i) const {
-    const auto* frame =
-        reinterpret_cast<const uint8_t*>(buffers_.span().data()) + size_t{i} * kBufferBytes + kHeadroom;
-    const bool passed = verdict_[i] == Verdict::Transmit;
+    const auto [frame, is_answer] = left(i);
     bool right = false;
     switch (packet.outcome) {
         case Packet::Outcome::Translated:
-            right = passed && is_translated_to(frame, packet.expected);
+            right = frame != nullptr && is_translated_to(frame, packet.expected);
             break;
         case Packet::Outcome::Opens:
-            packet.leaves_as = tuple_in(frame);
-            right = passed && packet.leaves_as.destination_port == Gateway::kEndpointPort &&
+            packet.leaves_as = frame != nullptr ? tuple_in(frame) : packet::FlowKey{};
+            right = frame != nullptr && packet.leaves_as.destination_port == Gateway::kEndpointPort &&
                     is_translated_to(frame, packet.leaves_as);
             break;
         case Packet::Outcome::Refused:
-            right = !passed || answers_[i];
+            right = frame == nullptr || is_answer;
             break;
     }
     if (!right) {
-        std::fprintf(stderr, "%s (flags %02x) came out as %s with verdict %u, and should be %s\n",
-                     packet.key.to_string().c_str(), packet.tcp_flags, tuple_in(frame).to_string().c_str(),
-                     static_cast<unsigned>(verdict_[i]), packet.expected.to_string().c_str());
+        std::fprintf(stderr, "%s (flags %02x) came out as %s, and should be %s\n",
+                     packet.key.to_string().c_str(), packet.tcp_flags,
+                     frame != nullptr ? tuple_in(frame).to_string().c_str() : "nothing",
+                     packet.expected.to_string().c_str());
         std::exit(1);
     }
 }
@@ -139,7 +164,7 @@ void Player::check(Packet& packet, uint32_t i) const {
 // As in Worker::housekeeping.
 void Player::housekeeping() {
     pipeline::WorkerContext& context = gateway_.context();
-    context.begin_round(&gateway_.snapshot(), now_);
+    begin_round();
     const uint64_t start = cycles_begin();
     const uint32_t before = context.connections.size();
     pipeline::age_connections(context, conn::units_per_tick(context.connections.capacity()));

@@ -2,11 +2,14 @@
 // Plays packets through a gateway: creates frames in few buffers, times the stages burst by burst, and checks
 // each forwarded frame. Time is virtual: it advances by the duration of the bursts. It is therefore the time
 // of a busy worker, without the machine's other work.
+//
+// The frames of this class are in plain memory. perf/worker passes them through ports.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "perf/harness/memory.hpp"
 #include "perf/harness/windows.hpp"
@@ -44,6 +47,9 @@ class Player {
 
     // Bursts of `burst` packets, at most limits::kBurstMax. `hz` as for the gateway.
     Player(Gateway& gateway, uint32_t burst, uint64_t hz);
+    virtual ~Player() = default;
+    Player(const Player&) = delete;
+    Player& operator=(const Player&) = delete;
 
     // Sends them, at most kFramesMax. Ends the program if a result is not the expected one.
     void play(std::span<Packet> packets, BurstClock& clock);
@@ -58,8 +64,30 @@ class Player {
     [[nodiscard]] uint64_t expiry_cycles() const noexcept { return expiry_cycles_; }
     [[nodiscard]] uint64_t expired() const noexcept { return expired_; }
 
+ protected:
+    // For subclasses with buffers of their own, and room for `frames_max` in place of kFramesMax.
+    Player(Gateway& gateway, uint64_t hz, uint32_t frames_max);
+
+    // The result of a packet. `frame` is valid until the next batch, and null if the packet was not sent.
+    struct Left {
+        const uint8_t* frame = nullptr;
+        bool is_answer = false;  // sent back to its sender
+    };
+    // The buffer of frame i of the next batch.
+    [[nodiscard]] virtual uint8_t* buffer(uint32_t i);
+    // Timed: passes the frames of the batch, which are in their buffers, through the gateway.
+    virtual void run_bursts(std::span<const Packet> packets, BurstClock& clock);
+    [[nodiscard]] virtual Left left(uint32_t i) const;
+
+    [[nodiscard]] Gateway& gateway() noexcept { return gateway_; }
+    [[nodiscard]] uint16_t length(uint32_t i) const noexcept { return length_[i]; }
+    // Starts a round of the worker at the present time.
+    void begin_round() noexcept;
+    // The time that `packets` took, measured as `cycles`. An interruption does not count as the worker's
+    // time.
+    void advance(uint64_t cycles, uint32_t packets) noexcept;
+
  private:
-    void run_bursts(std::span<const Packet> packets, BurstClock& clock);
     void run_stages_apart(uint64_t received_in);
     void check(Packet& packet, uint32_t i) const;
     void housekeeping();
@@ -68,7 +96,7 @@ class Player {
     const uint32_t burst_size_;
     const TscTicks housekeeping_period_;
     HugeMemory buffers_;
-    std::array<uint16_t, kFramesMax> length_{};
+    std::vector<uint16_t> length_;
     std::array<NicPortId, kFramesMax> port_{};
     std::array<Verdict, kFramesMax> verdict_{};
     std::array<bool, kFramesMax> answers_{};
