@@ -23,6 +23,8 @@ void serve_watched_hits(WorkerContext& ctx, Burst& burst) noexcept {
             ctx.latency->prefetch(index);
         }
     }
+    HitHops hops;
+    find_hops(ctx, burst, hops);
     uint64_t hits = 0;
     for (uint32_t at = 0; at < burst.hits.count; ++at) {
         const uint32_t i = burst.hits.at[at];
@@ -43,7 +45,7 @@ void serve_watched_hits(WorkerContext& ctx, Burst& burst) noexcept {
                     measure_latency(ctx, burst, i);
                 }
             }
-            send_one(ctx, burst, i);
+            send_by(ctx, burst, i, hops[at]);
             ++hits;
         } else if (tracked == Tracked::Reopens) {
             burst.reopening.add(i);

@@ -11,8 +11,6 @@
 // forward_one() is entered at most twice for a packet.
 #pragma once
 
-#include <type_traits>
-
 #include "dataplane/packet/wire.hpp"
 #include "dataplane/pipeline/state/burst.hpp"
 #include "dataplane/pipeline/state/context.hpp"
@@ -48,42 +46,46 @@ PENSTOCK_NOINLINE void exceed_mtu(WorkerContext& ctx, Burst& burst, uint32_t i, 
 // has no route to that source.
 [[nodiscard]] NicPortId twin_towards(const route::RouteTable& routes, const IpAddr& source) noexcept;
 
-// Forwards packet i, of `ip_bytes`, to `destination`: a Be32 or an IpAddr.
+namespace detail {
+[[nodiscard]] inline const IpAddr& as_address(const IpAddr& address) noexcept {
+    return address;
+}
+[[nodiscard]] inline IpAddr as_address(Be32 address) noexcept {
+    return IpAddr::v4(address);
+}
+}  // namespace detail
+
+// Forwards packet i, of `ip_bytes`, to `destination` by `hop`, the next hop of that destination; null: it has
+// none. `Destination` is a Be32 or an IpAddr.
 template <typename Destination>
-PENSTOCK_ALWAYS_INLINE void forward_one(WorkerContext& ctx, Burst& burst, uint32_t i,
-                                        const Destination& destination, uint16_t ip_bytes) noexcept {
+PENSTOCK_ALWAYS_INLINE void forward_by(WorkerContext& ctx, Burst& burst, uint32_t i, const route::Hop* hop,
+                                       const Destination& destination, uint16_t ip_bytes) noexcept {
     // Bytes behind the IP packet are cut off. They are padding, which may disclose what another packet left
     // in the sender's buffer (CVE-2003-0001), or data carried past a filter that inspects IP only. The NIC
     // pads a frame that is now too short, as it does with the gateway's own frames.
     burst.length[i] = static_cast<uint16_t>(sizeof(packet::EthernetHeader) + ip_bytes);
-    const route::Hop* hop = ctx.snapshot->routes->hop(destination);
     if (hop == nullptr) [[unlikely]] {
-        if constexpr (std::is_same_v<Destination, Be32>) {
-            return deliver_to_host(ctx, burst, i, IpAddr::v4(destination));
-        } else {
-            return deliver_to_host(ctx, burst, i, destination);
-        }
+        return deliver_to_host(ctx, burst, i, detail::as_address(destination));
     }
     if (ip_bytes > hop->mtu) [[unlikely]] {
-        if constexpr (std::is_same_v<Destination, Be32>) {
-            return exceed_mtu(ctx, burst, i, *hop, IpAddr::v4(destination));
-        } else {
-            return exceed_mtu(ctx, burst, i, *hop, destination);
-        }
+        return exceed_mtu(ctx, burst, i, *hop, detail::as_address(destination));
     }
     burst.egress[i] = hop->egress;
     if (!hop->is_usable) [[unlikely]] {
         burst.verdict[i] = Verdict::Hold;
-        if constexpr (std::is_same_v<Destination, Be32>) {
-            burst.next_hop[i] = hop->next_hop_of(IpAddr::v4(destination));
-        } else {
-            burst.next_hop[i] = hop->next_hop_of(destination);
-        }
+        burst.next_hop[i] = hop->next_hop_of(detail::as_address(destination));
         return;
     }
     store(burst.data[i], hop->ethernet_addresses);
     ctx.neighbour_use.note(hop->neighbour, ctx.now_s);
     burst.verdict[i] = Verdict::Transmit;
+}
+
+// The same with a look-up of the next hop.
+template <typename Destination>
+PENSTOCK_ALWAYS_INLINE void forward_one(WorkerContext& ctx, Burst& burst, uint32_t i,
+                                        const Destination& destination, uint16_t ip_bytes) noexcept {
+    forward_by(ctx, burst, i, ctx.snapshot->routes->hop(destination), destination, ip_bytes);
 }
 
 }  // namespace penstock::pipeline

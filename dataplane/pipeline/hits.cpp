@@ -7,12 +7,14 @@
 namespace penstock::pipeline {
 
 void serve_hits(WorkerContext& ctx, Burst& burst) noexcept {
+    HitHops hops;
+    find_hops(ctx, burst, hops);
     uint64_t hits = 0;
     for (uint32_t at = 0; at < burst.hits.count; ++at) {
         const uint32_t i = burst.hits.at[at];
         const Tracked tracked = track_one(ctx, burst, i);
         if (tracked == Tracked::GoesOn) [[likely]] {
-            send_one(ctx, burst, i);
+            send_by(ctx, burst, i, hops[at]);
             ++hits;
         } else if (tracked == Tracked::Reopens) {
             burst.reopening.add(i);

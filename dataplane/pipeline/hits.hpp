@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stage 4: packets of known connections are tracked, translated and forwarded in a single pass. The data that
-// it reads was prefetched by the lookup or is in the cache, as routes and counters are, so there is no
-// latency to hide between the steps.
+// Stage 4: packets of known connections are tracked, translated and forwarded. Their next hops are looked up
+// in a pass of their own (find_hops() in translate.hpp); the rest is a single pass. The data that it reads
+// was prefetched by the lookup or is in the cache, as routes and counters are, so there is no latency to hide
+// between its steps.
 #pragma once
 
 #include "dataplane/pipeline/state/burst.hpp"
