@@ -12,16 +12,25 @@ namespace {
 
 using stats::Counter;
 
-// Adds a received mbuf to the burst. The stages need one contiguous frame. Frames that a NIC has split over
-// several segments are joined here (rare, because pools are sized by the MTU).
-void add_packet(WorkerContext& ctx, Burst& burst, rte_mbuf* mbuf, Arrival how) noexcept {
-    if (mbuf->nb_segs > 1 && rte_pktmbuf_linearize(mbuf) != 0) [[unlikely]] {
-        if (ctx.tap != nullptr) {
-            ctx.tap->dropped(ctx, mbuf, {rte_pktmbuf_mtod(mbuf, const uint8_t*), mbuf->data_len},
-                             DropReason::FrameTooLong);
-        }
-        rte_pktmbuf_free(mbuf);
-        ctx.count()[DropReason::FrameTooLong].add(1);
+// Joins the segments of a frame that a NIC has split (rare, because pools are sized by the MTU). False: it is
+// too long for its first buffer, and was dropped.
+PENSTOCK_NOINLINE bool join_segments(WorkerContext& ctx, rte_mbuf* mbuf) noexcept {
+    if (rte_pktmbuf_linearize(mbuf) == 0) {
+        return true;
+    }
+    if (ctx.tap != nullptr) {
+        ctx.tap->dropped(ctx, mbuf, {rte_pktmbuf_mtod(mbuf, const uint8_t*), mbuf->data_len},
+                         DropReason::FrameTooLong);
+    }
+    rte_pktmbuf_free(mbuf);
+    ctx.count()[DropReason::FrameTooLong].add(1);
+    return false;
+}
+
+// Adds a received mbuf to the burst. The stages need one contiguous frame.
+PENSTOCK_ALWAYS_INLINE void add_packet(WorkerContext& ctx, Burst& burst, rte_mbuf* mbuf,
+                                       Arrival how) noexcept {
+    if (mbuf->nb_segs > 1 && !join_segments(ctx, mbuf)) [[unlikely]] {
         return;
     }
     burst.add(mbuf, rte_pktmbuf_mtod(mbuf, uint8_t*), static_cast<uint16_t>(mbuf->data_len),

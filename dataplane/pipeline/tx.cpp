@@ -74,7 +74,7 @@ PENSTOCK_NOINLINE void flush_watched(WorkerContext& ctx, PortIo& port) noexcept 
     out.count = 0;
 }
 
-void flush_tx(WorkerContext& ctx, PortIo& port) noexcept {
+PENSTOCK_NOINLINE void flush_tx(WorkerContext& ctx, PortIo& port) noexcept {
     OutBuffer& out = port.tx;
     if (out.count == 0) {
         return;
@@ -120,7 +120,7 @@ void flush_handoff(WorkerContext& ctx, WorkerIo& io, uint32_t worker) noexcept {
     out.count = 0;
 }
 
-void queue_for(WorkerContext& ctx, PortIo& port, rte_mbuf* mbuf) noexcept {
+PENSTOCK_ALWAYS_INLINE void queue_for(WorkerContext& ctx, PortIo& port, rte_mbuf* mbuf) noexcept {
     port.tx.packets[port.tx.count++] = mbuf;
     if (port.tx.count == port.tx.packets.size()) {
         flush_tx(ctx, port);
@@ -258,6 +258,52 @@ PENSTOCK_NOINLINE void note_places(const Burst& burst) noexcept {
     }
 }
 
+// Executes any verdict except Transmit.
+PENSTOCK_NOINLINE void dispose_unsent(WorkerContext& ctx, WorkerIo& io, const Burst& burst,
+                                      uint32_t i) noexcept {
+    rte_mbuf* mbuf = burst.handle[i];
+    switch (burst.verdict[i]) {
+        case Verdict::Transmit:
+            break;
+        case Verdict::Split:
+            send_in_fragments(ctx, io, burst, i);
+            break;
+        case Verdict::Punt:
+            queue_for_host(ctx, io.port[burst.arrival[i].port.value], mbuf,
+                           packet::punt_class_of(ByteView(burst.data[i], burst.length[i]), burst.parsed[i]));
+            break;
+        case Verdict::Handoff: {
+            HandoffNote note = burst.arrival[i].note;
+            if (note.handoffs >= handoffs_max(ctx.workers)) {
+                free_and_count(ctx, &mbuf, 1, DropReason::HandoffLoop);
+                break;
+            }
+            if (note.handoffs == 0 && !note.from_host) {
+                ctx.count(burst.arrival[i].port).handed_off.add(1);
+            }
+            ++note.handoffs;
+            mbuf->port = burst.arrival[i].port.value;
+            mbuf->hash.usr = note.packed();
+            OutBuffer& out = io.handoff[burst.handoff_to[i].value];
+            out.packets[out.count++] = mbuf;
+            break;
+        }
+        case Verdict::Hold:
+            mbuf->ol_flags = 0;
+            hold(ctx, mbuf, burst.egress[i], burst.next_hop[i]);
+            break;
+        case Verdict::Await:
+            ctx.fragments.fill(burst.slot[i], mbuf, burst.arrival[i].port, burst.arrival[i].note);
+            break;
+        case Verdict::Drop:
+            free_and_count(ctx, &mbuf, 1, burst.reason[i]);
+            break;
+        case Verdict::None:
+            free_and_count(ctx, &mbuf, 1, DropReason::NoVerdict);
+            break;
+    }
+}
+
 }  // namespace
 
 void dispose(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept {
@@ -271,48 +317,11 @@ void dispose(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept {
             mbuf->data_len = burst.length[i];
             mbuf->pkt_len = burst.length[i];
         }
-        switch (burst.verdict[i]) {
-            case Verdict::Transmit:
-                mbuf->ol_flags = 0;  // receive flags have another meaning on transmit
-                queue_for(ctx, io.port[burst.egress[i].value], mbuf);
-                break;
-            case Verdict::Split:
-                send_in_fragments(ctx, io, burst, i);
-                break;
-            case Verdict::Punt:
-                queue_for_host(
-                    ctx, io.port[burst.arrival[i].port.value], mbuf,
-                    packet::punt_class_of(ByteView(burst.data[i], burst.length[i]), burst.parsed[i]));
-                break;
-            case Verdict::Handoff: {
-                HandoffNote note = burst.arrival[i].note;
-                if (note.handoffs >= handoffs_max(ctx.workers)) {
-                    free_and_count(ctx, &mbuf, 1, DropReason::HandoffLoop);
-                    break;
-                }
-                if (note.handoffs == 0 && !note.from_host) {
-                    ctx.count(burst.arrival[i].port).handed_off.add(1);
-                }
-                ++note.handoffs;
-                mbuf->port = burst.arrival[i].port.value;
-                mbuf->hash.usr = note.packed();
-                OutBuffer& out = io.handoff[burst.handoff_to[i].value];
-                out.packets[out.count++] = mbuf;
-                break;
-            }
-            case Verdict::Hold:
-                mbuf->ol_flags = 0;
-                hold(ctx, mbuf, burst.egress[i], burst.next_hop[i]);
-                break;
-            case Verdict::Await:
-                ctx.fragments.fill(burst.slot[i], mbuf, burst.arrival[i].port, burst.arrival[i].note);
-                break;
-            case Verdict::Drop:
-                free_and_count(ctx, &mbuf, 1, burst.reason[i]);
-                break;
-            case Verdict::None:
-                free_and_count(ctx, &mbuf, 1, DropReason::NoVerdict);
-                break;
+        if (burst.verdict[i] == Verdict::Transmit) [[likely]] {
+            mbuf->ol_flags = 0;  // receive flags have another meaning on transmit
+            queue_for(ctx, io.port[burst.egress[i].value], mbuf);
+        } else {
+            dispose_unsent(ctx, io, burst, i);
         }
     }
     burst.count = 0;
