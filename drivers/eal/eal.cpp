@@ -97,6 +97,9 @@ struct Eal::LogStream {
     std::deque<std::string> last_lines;
 };
 
+// An address that no device has. EAL then probes none, and the bus can be used later.
+constexpr const char* kNoPciDevice = "ffff:ff:1f.7";
+
 std::vector<std::string> eal_arguments(const EalOptions& options, bool huge) {
     // '0@0,1@1,2@1': several lcores may share one CPU, which a plain core list would refuse.
     std::string lcores = std::to_string(kMainLcore) + "@" + std::to_string(options.main_cpu);
@@ -121,9 +124,12 @@ std::vector<std::string> eal_arguments(const EalOptions& options, bool huge) {
     args.push_back("--file-prefix=" + options.file_prefix);
     if (options.pci_allow.empty()) {
         args.emplace_back("--no-pci");
-    }
-    for (const std::string& address : options.pci_allow) {
-        args.insert(args.end(), {"-a", address});
+    } else if (options.probes_pci_later) {
+        args.insert(args.end(), {"-a", kNoPciDevice});
+    } else {
+        for (const std::string& address : options.pci_allow) {
+            args.insert(args.end(), {"-a", address});
+        }
     }
     args.insert(args.end(), options.extra_args.begin(), options.extra_args.end());
     return args;

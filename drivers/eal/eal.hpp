@@ -19,6 +19,7 @@ struct EalOptions {
     unsigned memory_mb = 512;            // of hugepages, or of ordinary memory if there are none
     bool no_huge = false;                // do not try hugepages
     std::vector<std::string> pci_allow;  // PCI addresses; empty: no PCI device is probed
+    bool probes_pci_later = false;       // another process has them yet; NicPort::probe() probes them
     // Of DPDK's runtime folder, which stays empty, so several gateways may share it.
     std::string file_prefix = "penstock";
     std::vector<std::string> extra_args;  // passed to EAL unchanged, last

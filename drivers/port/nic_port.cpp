@@ -92,8 +92,16 @@ Status NicPort::prepare_device(const NoticeSink& sink) {
     return {};
 }
 
+// A PCI device on EAL's allow list is probed already, except in the successor of another process.
 Status NicPort::bring_to_life() {
-    // A PCI device on EAL's allow list is probed already.
+    uint16_t ignored = 0;
+    for (const std::string& member : device_.members()) {
+        if (is_pci_address(member) && rte_eth_dev_get_port_by_name(member.c_str(), &ignored) != 0 &&
+            rte_eal_hotplug_add("pci", member.c_str(), "") != 0) {
+            return fail(Errc::Unavailable,
+                        "DPDK found no device in member " + member + ": " + rte_strerror(rte_errno));
+        }
+    }
     if (rte_eth_dev_get_port_by_name(device_.name.c_str(), &facts_.dpdk_port) == 0) {
         if (!device_.is_pci) {
             return fail(Errc::AlreadyExists, "two ports have the device name " + device_.name);

@@ -65,6 +65,8 @@ Status Daemon::start_eal() {
                             .memory_mb = std::max(options_.memory_mb, tables_mb + kEalMbMin) - tables_mb,
                             .no_huge = options_.no_huge,
                             .pci_allow = pci_devices(options_.ports),
+                            // A former process has them until take_over().
+                            .probes_pci_later = handover_.is_successor(),
                             .sink = log_driver_notice};
     PENSTOCK_TRY(eal_, drivers::Eal::start(std::move(eal)));
     log::get("control").info("memory: {}", eal_->memory_description());

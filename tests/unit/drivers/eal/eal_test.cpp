@@ -39,6 +39,15 @@ TEST(EalArguments, PciIsLookedAtOnlyWhenAskedFor) {
     EXPECT_EQ(text.find("--no-pci"), std::string::npos) << text;
 }
 
+TEST(EalArguments, PciDevicesOfAnotherProcessAreNotProbed) {
+    const EalOptions options{
+        .worker_cpus = {1}, .pci_allow = {"0000:03:00.0"}, .probes_pci_later = true, .file_prefix = "t"};
+    const std::string text = joined(eal_arguments(options, true));
+    EXPECT_EQ(text.find("0000:03:00.0"), std::string::npos) << text;
+    EXPECT_NE(text.find("-a ffff:ff:1f.7 "), std::string::npos) << text;
+    EXPECT_EQ(text.find("--no-pci"), std::string::npos) << text;
+}
+
 TEST(Eal, RefusesCpusThatAreNotOurs) {
     const auto eal = Eal::start({.worker_cpus = {1'000}, .main_cpu = allowed_cpus().front()});
     ASSERT_FALSE(eal);
