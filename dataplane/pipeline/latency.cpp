@@ -49,8 +49,8 @@ LatencyWait after_handshake_begun(WorkerContext& ctx, const Burst& burst, uint32
 }  // namespace
 
 void start_latencies(WorkerContext& ctx, const Burst& burst) noexcept {
-    // A later packet of the burst may have removed a connection that an earlier one opened. Whatever is live
-    // at its place has been opened by this burst, too.
+    // A later packet of the burst may have evicted a connection that an earlier one opened. A connection that
+    // is live at its place was also opened in this burst.
     const auto start = [&](uint32_t i) {
         const conn::Found found = burst.found[i];
         if (!found.is_hit() || !ctx.connections.is_live(found.index.value)) {

@@ -69,8 +69,7 @@ void count_captured(World& world, IpFamily family, const std::vector<Frame>& ord
     }
 }
 
-// While latencies are measured: packets of connections that wait for nothing, and the packets of a connection
-// until it waits for nothing.
+// While latencies are measured: packets of connections that wait for nothing, and SYNs.
 void count_measured(World& world, IpFamily family) {
     const auto count = [&](const char* what, const std::vector<Frame>& frames) {
         InstructionCount counted("latency." + name_of(family) + ".tcp." + what);
@@ -84,7 +83,6 @@ void count_measured(World& world, IpFamily family) {
         requests.push_back(make_frame(forward, test::kUp, kAck));
         responses.push_back(make_frame(reverse, test::kCluster, kAck));
     }
-    count("first_response", responses);
     std::vector<Frame> order;
     test::Prng prng(1);
     for (uint32_t n = 0; n < kPackets; ++n) {
