@@ -46,12 +46,11 @@ struct FormerSource {
 // Starts the search for a source. The egress determines which SNAT addresses are suitable. False: no route to
 // the backend.
 bool begin_search(WorkerContext& ctx, const FlowKey& forward, Opening& opening) noexcept {
-    const route::Hop* hop = ctx.snapshot->routes->hop(opening.backend->address);
-    if (hop == nullptr) {
+    if (opening.hop == nullptr) {
         return false;
     }
     const nat::BindRequest request{opening.backend->address, opening.backend->port, forward.protocol,
-                                   hop->egress, ctx.owner.client_hash(forward.source)};
+                                   opening.hop->egress, ctx.owner.client_hash(forward.source)};
     const nat::HostPorts host{ctx.snapshot->services->node_port_bits(forward.protocol),
                               static_cast<uint32_t>(ctx.snapshot->generation)};
     std::construct_at(&opening.search, ctx.snat_ports, *ctx.snapshot->snat, host, request);
@@ -266,18 +265,31 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses,
         PinStorage() noexcept {}
     } pin_storage;
     Pins& pins = pin_storage.at;
-    uint32_t count = 0;
+    uint32_t chosen = 0;
     for (uint32_t at = 0; at < misses.count; ++at) {
         const uint32_t i = misses.at[at];
         const FlowKey& key = burst.parsed[i].key;
-        Opening& opening = *std::construct_at(&openings[count]);
+        Opening& opening = *std::construct_at(&openings[chosen]);
         const lb::FrontendRow* frontend =
             known[at] != nullptr
                 ? known[at]
                 : services.find(key.destination, key.destination_port, key.protocol, frontend_hash[at]);
-        if (!choose(ctx, burst, i, frontend, opening, pins[count])) {
-            continue;
+        chosen += choose(ctx, burst, i, frontend, opening, pins[chosen]) ? 1 : 0;
+    }
+    // A pass of its own, as find_hops() of translate.hpp.
+    for (uint32_t at = 0; at < chosen; ++at) {
+        openings[at].hop = ctx.snapshot->routes->hop(openings[at].backend->address);
+    }
+    uint32_t count = 0;
+    for (uint32_t at = 0; at < chosen; ++at) {
+        if (count != at) [[unlikely]] {  // an earlier one was dropped
+            openings[count] = openings[at];
+            if (openings[at].service->has_affinity()) {
+                pins[count] = pins[at];
+            }
         }
+        Opening& opening = openings[count];
+        const FlowKey& key = burst.parsed[opening.packet].key;
         if (!opening.keep_source && !begin_search(ctx, key, opening)) {
             if (const std::optional<DropReason> failure = keep_for_host(ctx, key, opening)) {
                 confirm_or_withdraw(ctx, opening, pins[count], false);
@@ -285,7 +297,7 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses,
                 continue;
             }
         }
-        ctx.connections.prefetch_buckets(burst.hash[i]);
+        ctx.connections.prefetch_buckets(burst.hash[opening.packet]);
         ctx.by_backend.prefetch_head(opening.backend->id);
         ++count;
     }
@@ -329,7 +341,7 @@ void open_flows(WorkerContext& ctx, Burst& burst, const PacketList& misses,
             if (ctx.snapshot->packets.lowers_mss) [[unlikely]] {
                 lower_offered_mss(ctx, burst, opening.packet);
             }
-            send_one(ctx, burst, opening.packet);
+            send_by(ctx, burst, opening.packet, opening.hop);
         } else {
             send_association(ctx, burst, opening.packet);
         }

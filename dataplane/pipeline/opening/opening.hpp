@@ -28,6 +28,7 @@ struct Opening {
     const lb::Service* service;
     const lb::FrontendRow* frontend;
     const lb::Backend* backend;
+    const route::Hop* hop;                // of the backend; null: it has none
     nat::SourceSearch search;             // if the source is translated
     const nat::Source* source = nullptr;  // the first proposal; the search owns it
     uint64_t reverse_hash;                // of the first proposal
