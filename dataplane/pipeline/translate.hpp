@@ -44,8 +44,8 @@ PENSTOCK_ALWAYS_INLINE void translate_by(Burst& burst, uint32_t i, const conn::E
 // Next hops of the hits of a burst, by their position in burst.hits.
 using HitHops = std::array<const route::Hop*, limits::kBurstMax>;
 
-// A pass of its own: each step of a look-up waits for the step before. The look-ups of several packets overlap
-// if they follow one another, but not if tracking and rewriting are between them.
+// A pass of its own: each step of a look-up waits for the step before. The look-ups of several packets
+// overlap if they follow one another, but not if a packet is tracked and rewritten between them.
 PENSTOCK_ALWAYS_INLINE void find_hops(const WorkerContext& ctx, const Burst& burst, HitHops& hops) noexcept {
     for (uint32_t at = 0; at < burst.hits.count; ++at) {
         hops[at] = hop_of(ctx, burst.found[burst.hits.at[at]]);
