@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frequency of the TSC, measured against the system's monotonic clock. DPDK rounds its own estimate to a
-// multiple of 10 MHz if the processor does not report the frequency, as in most virtual machines: up to 0.2 %,
-// which are minutes in the age of a connection of a day. Timeouts may be wrong by that, points of time not.
+// The frequency of the TSC, measured against the system's monotonic clock. DPDK rounds its own estimate to
+// 10 MHz if the processor does not report the frequency, as in most virtual machines: up to 0.2 %, which are
+// minutes in the age of a connection of a day. Timeouts may be wrong by that, points of time not.
 #pragma once
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A packet filter: a program of classic BPF, as libpcap compiles it from its filter language, validated and
-// prepared for repeated execution, in general and for the common shapes of packets. The interpreter reads no byte outside the frame. It terminates, because
-// jumps lead forward only. docs/adr/0045 has the reasons for an interpreter of its own.
+// A program of classic BPF, as libpcap compiles it from its filter language, validated and prepared for
+// repeated execution, in general and for the common shapes of packets. The interpreter reads no byte outside
+// the frame. It terminates, because jumps lead forward only. docs/adr/0045 has the reasons for it.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The forms of nearly all packets that are forwarded: TCP or UDP directly behind an IP header without options,
-// and no fragment. A filter is prepared for each of them (specialise.hpp).
+// The forms of nearly all packets that are forwarded: TCP or UDP directly behind an IP header without
+// options, and no fragment. A filter is prepared for each of them (specialise.hpp).
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prepares a filter for packets of one shape by partial evaluation: what the shape determines is computed
-// once, and only comparisons of the remaining fields with constants are left. `tcp port 9` has two of them for
-// TCP, and none for UDP.
+// once, and only comparisons of the remaining fields with constants are left. `tcp port 9` has two of them
+// for TCP, and none for UDP.
 #pragma once
 
 #include <cstddef>

@@ -445,8 +445,8 @@ TEST_F(Ports, LinuxTalksThroughAnAfXdpPort) {
     EXPECT_EQ(run("ping -c 5 -i 0.01 -W 1 10.5.0.2"), 0);
 }
 
-// The kernel releases a queue late. What a refused attempt leaves in the PMD's fill ring would be given to the
-// kernel as buffers: all frames of a burst in one and the same buffer.
+// The kernel releases a queue late. What a refused attempt leaves in the PMD's fill ring would be given to
+// the kernel as buffers: all frames of a burst in one and the same buffer.
 TEST_F(Ports, AnAfXdpPortWaitsForTheQueueOfAnotherProcess) {
     std::optional<OtherXdpSocket> other;
     std::thread releases;
