@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "drivers/eal/mempool.hpp"
 
+#include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
+#include <rte_mbuf_pool_ops.h>
 #include <rte_mempool.h>
 
 #include <algorithm>
@@ -24,6 +26,36 @@ constexpr uint32_t kCacheHeldMax = kCacheMbufs + kCacheMbufs / 2;
 // to 1 KB. All PMDs are tested with 2 KB.
 constexpr uint32_t kRoomStep = 1024;
 constexpr uint32_t kRoomMin = RTE_MBUF_DEFAULT_DATAROOM;
+
+// As rte_pktmbuf_pool_create(), with flags.
+rte_mempool* create_pool(const std::string& name, const MempoolShape& shape, int socket, unsigned flags) {
+    rte_pktmbuf_pool_private sizes{};
+    sizes.mbuf_data_room_size = shape.data_room;
+    rte_mempool* const pool = rte_mempool_create_empty(
+        name.c_str(), shape.count, static_cast<unsigned>(sizeof(rte_mbuf)) + shape.data_room, shape.cache,
+        sizeof(sizes), socket, flags);
+    if (pool == nullptr) {
+        return nullptr;
+    }
+    if (rte_mempool_set_ops_byname(pool, rte_mbuf_best_mempool_ops(), nullptr) != 0) {
+        rte_mempool_free(pool);
+        return nullptr;
+    }
+    rte_pktmbuf_pool_init(pool, &sizes);
+    if (rte_mempool_populate_default(pool) < 0) {
+        rte_mempool_free(pool);
+        return nullptr;
+    }
+    rte_mempool_obj_iter(pool, rte_pktmbuf_init, nullptr);
+    return pool;
+}
+
+// net_af_xdp takes the buffers of a pool for adjacent. Without hugepages DPDK lets none cross a page, so the
+// kernel would refuse those of the last 40 % of the pool, and the receive queue would run dry.
+unsigned flags_of(const MempoolDemand& demand) {
+    const bool for_af_xdp = demand.object_bytes_max != 0;
+    return for_af_xdp && !demand.has_pci && rte_eal_has_hugepages() == 0 ? RTE_MEMPOOL_F_NO_IOVA_CONTIG : 0;
+}
 
 }  // namespace
 
@@ -64,8 +96,7 @@ Status Mempools::add(int socket, const MempoolDemand& demand) {
     PENSTOCK_TRY(auto shape, mempool_shape(demand));
     const int where = socket == SOCKET_ID_ANY ? static_cast<int>(rte_socket_id()) : socket;
     const std::string name = "penstock_mbufs_" + std::to_string(where);
-    rte_mempool* const pool =
-        rte_pktmbuf_pool_create(name.c_str(), shape.count, shape.cache, 0, shape.data_room, where);
+    rte_mempool* const pool = create_pool(name, shape, where, flags_of(demand));
     if (pool == nullptr) {
         const uint64_t bytes =
             uint64_t{shape.count} * (sizeof(rte_mempool_objhdr) + sizeof(rte_mbuf) + shape.data_room);

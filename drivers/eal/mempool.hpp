@@ -28,6 +28,7 @@ struct MempoolDemand {
     // Largest frame with its Ethernet header, or the room that the PMD requires.
     uint32_t frame_bytes_max = 0;
     uint32_t object_bytes_max = 0;  // PmdProfile::mbuf_object_max of the strictest port; 0: any
+    bool has_pci = false;           // a device accesses the buffers by itself
 };
 
 struct MempoolShape {

@@ -196,6 +196,7 @@ void NicPort::add_demand(MempoolDemand& demand) const {
     demand.tx_descriptors += rings * facts_.tx_queues * facts_.tx_descriptors;
     demand.driver_held += std::max(facts_.rx_queues, facts_.tx_queues) * profile_->mbufs_per_queue;
     demand.ports += 1;
+    demand.has_pci |= device_.is_pci || std::ranges::any_of(device_.members(), is_pci_address);
     demand.tx_through += facts_.tx_queues < options_.tx_queues ? facts_.tx_queues : 0U;
     demand.frame_bytes_max = std::max(demand.frame_bytes_max, buffer_bytes_);
     if (profile_->mbuf_object_max != 0) {
@@ -306,31 +307,31 @@ int NicPort::set_up_receive_queues() {
 
 // The kernel releases a queue of net_af_xdp some time after the socket of a former process is closed: after
 // an RCU grace period, by a thread of its own. An attempt that fails keeps the buffers that it has taken, and
-// the position in the fill ring: a second attempt on the same device would give the kernel entries that were
-// never written, all of them the first buffer of the pool. So the device is removed and probed again.
+// leaves a device that can neither be tried again nor be closed: its position in the fill ring is stale, so
+// the kernel would get entries that were never written, and eth_dev_close() writes to memory that the attempt
+// has freed, which later allocations expect to be zero. So it is left alone, under its name, and each attempt
+// has a device of its own.
 Status NicPort::await_receive_queues() {
     const std::vector<void*> available = available_in(*pool_);
-    const uint16_t dpdk_port = facts_.dpdk_port;
+    const std::string name = device_.name;
+    unsigned attempts = 0;
     for (auto pause = kQueuePauseFirst;; pause *= 2) {
         const int result = set_up_receive_queues();
         if (result == 0) {
             return {};
         }
-        if (result != -EINVAL || pause > kQueuePauseLast) {
+        // With a queue of its own, the device would have to be closed.
+        if (result != -EINVAL || pause > kQueuePauseLast || !xdp_sockets_.empty()) {
             return refused(facts_.name, "receive queue", result);
         }
-        events_.reset();
-        remove_device();
         std::vector<void*> kept;
         std::ranges::set_difference(available, available_in(*pool_), std::back_inserter(kept));
         rte_mempool_put_bulk(pool_, kept.data(), static_cast<unsigned>(kept.size()));
         std::this_thread::sleep_for(pause);
+        events_.reset();
+        device_.name = name + "_" + std::to_string(++attempts);
         PENSTOCK_TRY_STATUS(bring_to_life());
         PENSTOCK_TRY_STATUS(ask_capabilities());
-        // DPDK gives the lowest number that is free. Workers are prepared for the former one.
-        if (facts_.dpdk_port != dpdk_port) {
-            return fail(Errc::Internal, "port " + facts_.name + ": DPDK gives the device another number");
-        }
         PENSTOCK_TRY_STATUS(configure_device_with_rss());
     }
 }

@@ -160,7 +160,6 @@ class NicPort {
     int start_with_interrupts();
     void record_interrupts();
     void close();
-    void remove_device();
     Status restart_device(bool loopback);
     Status isolate_device();
     void ask_flow_support();

@@ -170,19 +170,15 @@ void NicPort::close() {
     stop();
     events_.reset();
     if (probed_) {
-        remove_device();
+        rte_eth_dev_info info{};
+        const bool known = rte_eth_dev_info_get(facts_.dpdk_port, &info) == 0;
+        rte_eth_dev_close(facts_.dpdk_port);
+        close_left_open(xdp_sockets_);
+        if (known && info.device != nullptr) {
+            rte_dev_remove(info.device);
+        }
+        probed_ = false;
     }
-}
-
-void NicPort::remove_device() {
-    rte_eth_dev_info info{};
-    const bool known = rte_eth_dev_info_get(facts_.dpdk_port, &info) == 0;
-    rte_eth_dev_close(facts_.dpdk_port);
-    close_left_open(xdp_sockets_);
-    if (known && info.device != nullptr) {
-        rte_dev_remove(info.device);
-    }
-    probed_ = false;
 }
 
 NicPort::~NicPort() {

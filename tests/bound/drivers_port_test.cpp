@@ -52,10 +52,10 @@ constexpr NicPortId kPort{0};
 // EAL cannot be started twice in a process, so all tests share one. It must be started after the namespace
 // has been entered, because its threads stay in the namespace in which they were created.
 struct SharedEal {
-    std::unique_ptr<Eal> eal;
     std::string why_not;
     std::string log;
     std::atomic<unsigned> sockets_refused = 0;  // attempts of net_af_xdp
+    std::unique_ptr<Eal> eal;                   // ends first, because it logs
     SharedEal() {
         if (!test::in_own_namespace(why_not)) {
             return;
@@ -446,7 +446,8 @@ TEST_F(Ports, LinuxTalksThroughAnAfXdpPort) {
 }
 
 // The kernel releases a queue late. What a refused attempt leaves in the PMD's fill ring would be given to
-// the kernel as buffers: all frames of a burst in one and the same buffer.
+// the kernel as buffers: all frames of a burst in one and the same buffer. Its device stays, so its name is
+// not that of other tests.
 TEST_F(Ports, AnAfXdpPortWaitsForTheQueueOfAnotherProcess) {
     std::optional<OtherXdpSocket> other;
     std::thread releases;
@@ -462,7 +463,7 @@ TEST_F(Ports, AnAfXdpPortWaitsForTheQueueOfAnotherProcess) {
             other.reset();
         });
     };
-    const Status started = start("net_af_xdp0,iface=wire0", 1500, 1);
+    const Status started = start("net_af_xdp7,iface=wire0", 1500, 1);
     const bool was_refused = !started;
     if (was_refused && releases.joinable()) {
         shared_eal().sockets_refused += 2;
