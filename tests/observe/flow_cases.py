@@ -89,7 +89,9 @@ def goflow2_reads_begins_and_ends(lab):
         raise Skip(f"goflow2 {GOFLOW2.version}: {why}") from None
     lab.build_network()
     out = lab.run.file("goflow2.json")
-    collector = lab.network.start("gateway", [os.path.join(programs, "goflow2"), "-listen", f"netflow://127.0.0.1:{COLLECTOR_PORT}", "-transport", "file",
+    # With two workers, the records of a datagram may be decoded before the template of the former one is known.
+    listen = f"netflow://127.0.0.1:{COLLECTOR_PORT}?count=1&workers=1"
+    collector = lab.network.start("gateway", [os.path.join(programs, "goflow2"), "-listen", listen, "-transport", "file",
                                               "-transport.file", out, "-format", "json", "-addr", "127.0.0.1:8080"], "goflow2.log")
     until("goflow2 listens", lambda: f":{COLLECTOR_PORT}" in lab.network.run("gateway", "ss", "-uln").stdout, patience_s=15)
     lab.build_network = lambda: None
