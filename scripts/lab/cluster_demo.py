@@ -12,7 +12,7 @@ from testbed.kubectl import KubectlFailed
 
 from . import gateway as gw
 from . import network as net
-from . import lifetime, quickstart, servers, state
+from . import lifetime, quickstart, routing, servers, state
 from .network import BACKENDS
 
 PURPOSE = "cluster-demo"
@@ -21,6 +21,7 @@ POOLS = os.path.join(quickstart.ROOT, "docs/deploy/common/addresspool-crd.yaml")
 EXTERNAL_IP = "80.11.12.10"
 SERVICE_PORT = "default/my-service:http/tcp"
 PATIENCE_S = 30
+GATEWAY_AS, ROUTER_AS = 65001, 65000
 
 SERVICE = {
     "apiVersion": "v1", "kind": "Service", "metadata": {"name": "my-service", "namespace": "default"},
@@ -78,6 +79,7 @@ def show(run, options):
     demo.serve()
     demo.scale()
     demo.balance()
+    demo.announce()
     if options.action == "keep":
         run.keep()
         demo.tell_what_to_try()
@@ -148,6 +150,48 @@ class Demo:
         if done.returncode != 0:
             raise DemoFailed(f"{address} does not answer")
         print(f"  curl http://{address}/: {done.stdout.strip()}")
+
+    def announce(self):
+        """The client's namespace becomes a router that reaches only what it learns by BGP."""
+        if not self._has_pools:
+            return
+        step("BIRD beside penstockd (docs/examples/announce/bird.conf) and at the client, which loses its static routes")
+        for prefix in net.EXTERNAL_RANGES:
+            self._network.ip("client", f"route del {prefix}")
+        router = routing.Bird(self, "client", net.CLIENT, ROUTER_AS, {net.UPLINK: GATEWAY_AS})
+        beside = routing.Bird(self, "gateway", net.UPLINK, GATEWAY_AS, {net.CLIENT: ROUTER_AS})
+        router.start(announces=False)
+        beside.start(announces=True)
+        beside.until_established()
+        address = self._balancer_status()["loadBalancer"]["ingress"][0]["ip"]
+        wait_until("the router has learned both addresses", lambda: {address, EXTERNAL_IP} <= set(router.learned()))
+        self._show_learned(address)
+        step("penstockctl drain")
+        done = self._gateway.ctl("drain")
+        if done.returncode != 0:
+            raise DemoFailed(f"drain: {done.stderr.strip()}")
+        wait_until("the router has lost both addresses", lambda: not router.learned())
+        print("  the router has no route any more; connections that exist continue")
+        step("penstockctl undrain")
+        self._gateway.ctl("undrain")
+        wait_until("the router has learned both addresses again", lambda: {address, EXTERNAL_IP} <= set(router.learned()))
+        self._show_learned(address)
+
+    def _show_learned(self, address):
+        print("  ip route show proto bird    (at the router)")
+        print(indented(self._network.run("client", "ip", "route", "show", "proto", "bird").stdout))
+        done = self._network.run("client", "curl", "--silent", "--max-time", "5", f"http://{address}/")
+        if done.returncode != 0:
+            raise DemoFailed(f"{address} does not answer over the learned route")
+        print(f"  curl http://{address}/: {done.stdout.strip()}")
+
+    @property
+    def network(self):  # of routing.Daemon
+        return self._network
+
+    @property
+    def run(self):
+        return self._run
 
     def _balancer_status(self):
         return self._kubectl.json("get", "service", "my-balancer", "-n", "default")["status"]
