@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 #include "dataplane/capture/program.hpp"
@@ -85,6 +86,19 @@ TEST(Specialise, BitsAreCompared) {
     EXPECT_TRUE(matches("S"));
     EXPECT_TRUE(matches("SA"));
     EXPECT_FALSE(matches("A"));
+}
+
+TEST(Specialise, BitsOfTwoMasksAreThoseOfBoth) {
+    const std::vector<Instruction> masks{{0x28, 0, 0, 34},   {0x54, 0, 0, 0xf0}, {0x54, 0, 0, 0x3c},
+                                         {0x15, 0, 1, 0x30}, kReturnAll,         kReturnNone};
+    EXPECT_EQ(comparisons_of(masks, Shape::TcpV4), 1);
+    const auto program = Program::make(masks);
+    ASSERT_TRUE(program.has_value());
+    for (const auto& [port, is_match] : std::vector<std::pair<uint16_t, bool>>{
+             {0x30, true}, {0x34, true}, {0x70, true}, {0xff, true}, {0x10, false}, {0x3c00, false}}) {
+        const auto frame = v4().tcp(port, 2, "A").build();
+        EXPECT_EQ(program->matches(frame.data(), static_cast<uint32_t>(frame.size())), is_match) << port;
+    }
 }
 
 TEST(Specialise, AShortFrameIsLeftToTheGeneralProgram) {
