@@ -142,6 +142,10 @@ std::vector<std::string> check_environment(const Options& options, const Machine
     if (!options.state_file.empty() && fs::is_directory(options.state_file, error)) {
         lines.push_back("--state-file: " + options.state_file + " is a folder; name a file");
     }
+    if (const std::string& folder = options.flow_records.folder;
+        !folder.empty() && fs::exists(folder, error) && !fs::is_directory(folder, error)) {
+        lines.push_back("--flow-log: " + folder + " is a file; name a folder");
+    }
     if (!options.tls_cert.empty()) {
         const auto material = tls::read_material({options.tls_cert, options.tls_key, options.tls_client_ca},
                                                  {.authority = "--tls-client-ca"});

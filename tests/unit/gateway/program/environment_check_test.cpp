@@ -112,6 +112,7 @@ TEST_F(EnvironmentCheck, EachMistakeIsOneLine) {
         {{"--state-file", at("run")},
          "net_null0",
          "--state-file: " + at("run") + " is a folder; name a file"},
+        {{"--flow-log", at("file")}, "net_null0", "--flow-log: " + at("file") + " is a file; name a folder"},
         {{"--blocklist", at("file")},
          "net_null0",
          "--blocklist: " + at("file") + ": line 1: \"hello\" is neither a prefix nor an address"},
