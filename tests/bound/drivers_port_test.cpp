@@ -11,12 +11,14 @@
 #include <rte_mbuf.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -144,6 +146,48 @@ class OtherXdpSocket {
     }
     int fd_;
     void* memory_ = nullptr;
+    bool has_queue_ = false;
+};
+
+// Another process with this socket, until release().
+class OtherXdpProcess {
+ public:
+    explicit OtherXdpProcess(const char* interface) {
+        std::array<int, 2> answer{};
+        if (::pipe(answer.data()) != 0) {
+            return;
+        }
+        child_ = ::fork();
+        if (child_ == 0) {
+            const OtherXdpSocket socket(interface);
+            const char has_queue = socket.has_queue() ? 1 : 0;
+            if (::write(answer[1], &has_queue, 1) == 1) {
+                ::pause();
+            }
+            ::_exit(0);
+        }
+        ::close(answer[1]);
+        char has_queue = 0;
+        has_queue_ = ::read(answer[0], &has_queue, 1) == 1 && has_queue == 1;
+        ::close(answer[0]);
+    }
+    ~OtherXdpProcess() {
+        release();
+        if (child_ > 0) {
+            ::waitpid(child_, nullptr, 0);
+        }
+    }
+    OtherXdpProcess(const OtherXdpProcess&) = delete;
+    OtherXdpProcess& operator=(const OtherXdpProcess&) = delete;
+    [[nodiscard]] bool has_queue() const noexcept { return has_queue_; }
+    void release() const noexcept {
+        if (child_ > 0) {
+            ::kill(child_, SIGKILL);
+        }
+    }
+
+ private:
+    pid_t child_ = -1;
     bool has_queue_ = false;
 };
 
@@ -449,7 +493,7 @@ TEST_F(Ports, LinuxTalksThroughAnAfXdpPort) {
 // the kernel as buffers: all frames of a burst in one and the same buffer. Its device stays, so its name is
 // not that of other tests.
 TEST_F(Ports, AnAfXdpPortWaitsForTheQueueOfAnotherProcess) {
-    std::optional<OtherXdpSocket> other;
+    std::optional<OtherXdpProcess> other;
     std::thread releases;
     bool had = false;
     after_wiring = [&] {
@@ -460,7 +504,7 @@ TEST_F(Ports, AnAfXdpPortWaitsForTheQueueOfAnotherProcess) {
             while (had && shared_eal().sockets_refused < refused_before + 2) {
                 std::this_thread::sleep_for(std::chrono::milliseconds(1));
             }
-            other.reset();
+            other->release();
         });
     };
     const Status started = start("net_af_xdp7,iface=wire0", 1500, 1);
