@@ -15,6 +15,7 @@
 #include <cstring>
 #include <utility>
 
+#include "control/base/host_port.hpp"
 #include "control/log/log.hpp"
 
 namespace penstock::rpc {
@@ -32,20 +33,6 @@ std::string errno_text(int error = errno) {
 
 void set(int fd, int level, int option, int value) {
     ::setsockopt(fd, level, option, &value, sizeof(value));
-}
-
-struct HostPort {
-    std::string host;
-    std::string port;
-};
-
-HostPort split(const std::string& address) {
-    const size_t colon = address.rfind(':');
-    std::string host = address.substr(0, colon);
-    if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-        host = host.substr(1, host.size() - 2);
-    }
-    return {std::move(host), colon == std::string::npos ? "" : address.substr(colon + 1)};
 }
 
 uint16_t port_of(int fd) {
@@ -117,7 +104,7 @@ Result<std::unique_ptr<TcpAcceptor>> TcpAcceptor::listen(std::span<const std::st
 }
 
 Status TcpAcceptor::add(const std::string& address) {
-    const HostPort where = split(address);
+    const HostPort where = split_host_port(address);
     const bool is_any = where.host == "0.0.0.0" || where.host == "::";
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;

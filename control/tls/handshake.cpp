@@ -12,6 +12,7 @@
 #include <array>
 #include <memory>
 
+#include "control/base/host_port.hpp"
 #include "control/base/openssl_handles.hpp"
 
 namespace penstock::tls {
@@ -95,24 +96,20 @@ std::string last_error() {
 
 std::optional<std::string> handshake_trouble(const std::string& target, const Material& material,
                                              std::chrono::milliseconds limit) {
-    const size_t colon = target.rfind(':');
-    std::string host = target.substr(0, colon);
-    if (host.size() > 2 && host.front() == '[') {
-        host = host.substr(1, host.size() - 2);
-    }
-    const Socket socket(connected(host, target.substr(colon + 1), limit));
+    const HostPort where = split_host_port(target);
+    const Socket socket(connected(where.host, where.port, limit));
     if (socket.fd() < 0) {
         return std::nullopt;
     }
     const Context context = context_of(material);
     const Session session(SSL_new(context.get()));
     in6_addr address{};
-    if (::inet_pton(AF_INET, host.c_str(), &address) == 1 ||
-        ::inet_pton(AF_INET6, host.c_str(), &address) == 1) {
-        X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session.get()), host.c_str());
+    if (::inet_pton(AF_INET, where.host.c_str(), &address) == 1 ||
+        ::inet_pton(AF_INET6, where.host.c_str(), &address) == 1) {
+        X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session.get()), where.host.c_str());
     } else {
-        SSL_set1_host(session.get(), host.c_str());
-        SSL_set_tlsext_host_name(session.get(), host.c_str());
+        SSL_set1_host(session.get(), where.host.c_str());
+        SSL_set_tlsext_host_name(session.get(), where.host.c_str());
     }
     SSL_set_fd(session.get(), socket.fd());
     ERR_clear_error();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The implementation of WorkerSet: workers, their memory, and the rings between them. For worker_set.cpp,
-// which changes it on the thread of the WorkerSet, and for the units behind Inspector (inspect, explain,
-// affinity_view), which only read it. Tests use it to reach the contexts of stopped workers.
+// The implementation of WorkerSet: workers, their memory, and the rings between them. For the units of
+// WorkerSet, which change it on its thread, and for those behind Inspector (inspect, explain, affinity_view,
+// latencies), which only read it. Tests use it to reach the contexts of stopped workers.
 #pragma once
 
 #include <rte_cycles.h>

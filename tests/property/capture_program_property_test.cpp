@@ -74,6 +74,18 @@ std::vector<Instruction> draw_program(Prng& random) {
     return program;
 }
 
+// Both interpreters on eight frames of `draw`. Adds the matches.
+template <typename Draw>
+void compare(const Program& program, const std::vector<Instruction>& instructions, Draw draw,
+             uint32_t& matches) {
+    for (uint32_t f = 0; f < 8; ++f) {
+        const std::vector<uint8_t> frame = draw();
+        const bool expected = judged_by_libpcap(instructions, frame);
+        ASSERT_EQ(program.matches(frame.data(), static_cast<uint32_t>(frame.size())), expected);
+        matches += expected ? 1 : 0;
+    }
+}
+
 TEST(CaptureProgram, RandomProgramsAgreeWithLibpcap) {
     Prng random;
     uint32_t matches = 0;
@@ -84,13 +96,9 @@ TEST(CaptureProgram, RandomProgramsAgreeWithLibpcap) {
         ASSERT_TRUE(program.has_value()) << program.error().what;
         ASSERT_TRUE(bpf_validate(reinterpret_cast<const bpf_insn*>(instructions.data()),
                                  static_cast<int>(instructions.size())));
-        for (uint32_t f = 0; f < 8; ++f) {
-            const std::vector<uint8_t> frame = random.bytes(random.below(80) + 1);
-            const bool expected = judged_by_libpcap(instructions, frame);
-            ASSERT_EQ(program->matches(frame.data(), static_cast<uint32_t>(frame.size())), expected)
-                << "program " << n;
-            matches += expected ? 1 : 0;
-        }
+        ASSERT_NO_FATAL_FAILURE(compare(
+            *program, instructions, [&] { return random.bytes(random.below(80) + 1); }, matches))
+            << "program " << n;
     }
     EXPECT_GT(matches, kPrograms);  // of eight times as many
     EXPECT_LT(matches, 7 * kPrograms);
@@ -157,13 +165,9 @@ TEST(CaptureProgram, FiltersOfCommonShapesAgreeWithLibpcap) {
         capture::Comparisons by_shape;
         specialised += capture::specialise(instructions, capture::Shape::TcpV4, by_shape).has_value() ? 1 : 0;
         comparisons += static_cast<uint32_t>(by_shape.size() - 1);
-        for (uint32_t f = 0; f < 8; ++f) {
-            const std::vector<uint8_t> frame = draw_shaped_frame(random);
-            const bool expected = judged_by_libpcap(instructions, frame);
-            ASSERT_EQ(program->matches(frame.data(), static_cast<uint32_t>(frame.size())), expected)
-                << "program " << n;
-            matches += expected ? 1 : 0;
-        }
+        ASSERT_NO_FATAL_FAILURE(compare(
+            *program, instructions, [&] { return draw_shaped_frame(random); }, matches))
+            << "program " << n;
     }
     EXPECT_GT(matches, kPrograms);  // of eight times as many
     EXPECT_LT(matches, 7 * kPrograms);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """penstockd is replaced by one whose tables have another layout, and the way back: connections continue. Neither
-build knows the layout of the other one; the file of tables describes it."""
+build has the layout of the other one; the file of tables describes it."""
 import itertools
 import os
 import time

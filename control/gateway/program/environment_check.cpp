@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "control/base/host_port.hpp"
 #include "control/gateway/rules/blocklist.hpp"
 #include "control/host/core_plan.hpp"
 #include "control/host/pmd_library.hpp"
@@ -61,10 +62,7 @@ void check_device(const std::string& text, const MachineFacts& machine, Lines& l
 // Whether one of the addresses of `host_and_port` belongs to this machine. A name that cannot be resolved
 // now may be resolved at the start.
 bool is_local(const std::string& host_and_port) {
-    std::string host = host_and_port.substr(0, host_and_port.rfind(':'));
-    if (host.starts_with('[') && host.ends_with(']')) {
-        host = host.substr(1, host.size() - 2);
-    }
+    const std::string host = split_host_port(host_and_port).host;
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = AI_PASSIVE;
@@ -77,7 +75,9 @@ bool is_local(const std::string& host_and_port) {
         const int fd = ::socket(each->ai_family, each->ai_socktype | SOCK_CLOEXEC, each->ai_protocol);
         const bool foreign =
             fd >= 0 && ::bind(fd, each->ai_addr, each->ai_addrlen) != 0 && errno == EADDRNOTAVAIL;
-        ::close(fd);
+        if (fd >= 0) {
+            ::close(fd);
+        }
         if (!foreign) {
             return true;
         }

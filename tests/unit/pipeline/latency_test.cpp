@@ -44,6 +44,20 @@ Sum sum_of(const stats::LatencyHistogram& histogram) {
     return sum;
 }
 
+// From the endpoint. `inside`: the tuple of the packet that it received.
+std::vector<uint8_t> answer_to(const packet::FlowKey& inside, const char* flags, uint32_t seq,
+                               const std::string& data = "") {
+    return eth()
+        .from_mac(backend_mac(11).to_string())
+        .to_mac(kClusterMac.to_string())
+        .ipv4(inside.destination.to_string(), inside.source.to_string())
+        .tcp(inside.destination_port, inside.source_port, flags)
+        .seq(seq)
+        .ack(101)
+        .payload(data)
+        .build();
+}
+
 class Latency : public testing::Test {
  protected:
     explicit Latency(const VirtualGateway::Options& options = measured()) : gateway(options) {
@@ -60,20 +74,8 @@ class Latency : public testing::Test {
             << flags;
     }
     void to_client(const char* flags, const std::string& data = "") {
-        const packet::FlowKey inside = key_of(open.frame);
         const uint32_t seq = std::string(flags).find('S') == std::string::npos ? 501 : 500;
-        ASSERT_EQ(gateway
-                      .send(eth()
-                                .from_mac(backend_mac(11).to_string())
-                                .to_mac(kClusterMac.to_string())
-                                .ipv4(inside.destination.to_string(), inside.source.to_string())
-                                .tcp(inside.destination_port, inside.source_port, flags)
-                                .seq(seq)
-                                .ack(101)
-                                .payload(data)
-                                .build(),
-                            kCluster)
-                      .verdict,
+        ASSERT_EQ(gateway.send(answer_to(key_of(open.frame), flags, seq, data), kCluster).verdict,
                   Verdict::Transmit)
             << flags;
     }
@@ -372,18 +374,7 @@ TEST_F(Latency, AdoptedConnectionsAreNotMeasured) {
     ASSERT_EQ(heir.adopt(gateway.left_to(heir), gateway).all_adopted(), 1U);
     const packet::FlowKey inside = key_of(open.frame);
     const auto from_endpoint = [&](const char* flags, uint32_t seq, const std::string& data) {
-        return heir
-            .send(eth()
-                      .from_mac(backend_mac(11).to_string())
-                      .to_mac(kClusterMac.to_string())
-                      .ipv4(inside.destination.to_string(), inside.source.to_string())
-                      .tcp(inside.destination_port, inside.source_port, flags)
-                      .seq(seq)
-                      .ack(101)
-                      .payload(data)
-                      .build(),
-                  kCluster)
-            .verdict;
+        return heir.send(answer_to(inside, flags, seq, data), kCluster).verdict;
     };
     ASSERT_EQ(from_endpoint("SA", 500, ""), Verdict::Transmit);
     ASSERT_EQ(heir.send(client(4000, "A").seq(101).ack(501).build()).verdict, Verdict::Transmit);
