@@ -119,12 +119,9 @@ class ConfigService::Stream final : public Reactor, public std::enable_shared_fr
             read_next();
             return;
         }
-        bool read_on = false;
         {
             const std::lock_guard lock(mutex_);
             ++unanswered_;
-            paused_ = unanswered_ >= kUnansweredMax;
-            read_on = !paused_;
         }
         checked->update.received = std::chrono::steady_clock::now();
         checked->update.done = [self = shared_from_this(), version = checked->update.version,
@@ -132,6 +129,14 @@ class ConfigService::Stream final : public Reactor, public std::enable_shared_fr
             self->answer(version, refused, std::move(result));
         };
         service_.target_.submit(std::move(checked->update));
+        // Afterwards: an answer to an earlier update on another thread would otherwise begin the next read, and
+        // that update could overtake this one.
+        bool read_on = false;
+        {
+            const std::lock_guard lock(mutex_);
+            paused_ = unanswered_ >= kUnansweredMax;
+            read_on = !paused_;
+        }
         if (read_on) {
             read_next();
         }
