@@ -129,8 +129,8 @@ class ConfigService::Stream final : public Reactor, public std::enable_shared_fr
             self->answer(version, refused, std::move(result));
         };
         service_.target_.submit(std::move(checked->update));
-        // Afterwards: an answer to an earlier update on another thread would otherwise begin the next read, and
-        // that update could overtake this one.
+        // Afterwards: an answer to an earlier update on another thread would otherwise begin the next read,
+        // and that update could overtake this one.
         bool read_on = false;
         {
             const std::lock_guard lock(mutex_);
