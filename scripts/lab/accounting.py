@@ -60,7 +60,7 @@ def send_and_settle(network, gateway, frontends, requests_each):
     return Report(requests_each, outcomes, _settled(gateway, before, outcomes, seen_by_client))
 
 
-def _settled(gateway, before, outcomes, seen_by_client, patience_s=3):
+def _settled(gateway, before, outcomes, seen_by_client, patience_s=10):
     """Compares the accounts. The last acknowledgement of a connection may still be in flight when curl
     returns, so the comparison is repeated for a moment."""
     patience = Patience(patience_s)

@@ -92,7 +92,7 @@ def _http_round(network, frontend, first, last, at_once, outcome):
         raise RuntimeError(f"curl reports {outcome.requests - first + 1} of {last - first + 1} requests: {done.stderr.strip()}")
 
 
-def udp(network, frontend, datagrams, at_once=16, patience_s=2.0):
+def udp(network, frontend, datagrams, at_once=16, patience_s=10.0):
     """Sends each datagram from a new socket. All sockets stay open to the end, so each datagram has an L4
     port of its own and is a separate flow."""
     outcome = Outcome()
