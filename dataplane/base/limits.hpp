@@ -136,4 +136,7 @@ inline constexpr uint32_t kOwnSegmentsMax = 256;
 // (kHandoffRing), for two ports.
 inline constexpr uint32_t kOwnSegmentBuffers = 4'095;
 
+// BFD sessions: two routers for each of kNicPortsMax links, by IPv4 and by IPv6.
+inline constexpr uint32_t kBfdSessionsMax = 64;
+
 }  // namespace penstock::limits

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The IP header of packets that the gateway originates (echo replies, ICMP errors, RSTs, ABORTs).
+// The IP header of packets that the gateway originates (echo replies, ICMP errors, RSTs, ABORTs, BFD).
 #pragma once
 
 #include <span>
@@ -23,7 +23,8 @@ inline constexpr uint8_t kAnswerTtl = 64;
 // Writes this header for a packet from `source` to `destination`, both of one family, followed by
 // `payload_bytes`. `tos` is also IPv6's traffic class.
 inline void store_answer_header(uint8_t* ip_at, const IpAddr& source, const IpAddr& destination,
-                                uint8_t protocol, uint8_t tos, uint16_t payload_bytes) noexcept {
+                                uint8_t protocol, uint8_t tos, uint16_t payload_bytes,
+                                uint8_t ttl = kAnswerTtl) noexcept {
     PENSTOCK_ASSERT(source.family() == destination.family());
     if (source.is_v4()) {
         Ipv4Header ip;
@@ -31,7 +32,7 @@ inline void store_answer_header(uint8_t* ip_at, const IpAddr& source, const IpAd
         ip.total_length = Be16::from_host(static_cast<uint16_t>(sizeof ip + payload_bytes));
         // DF makes the packet atomic, and the id of an atomic packet has no meaning (RFC 6864, 4.1).
         ip.flags_and_offset = Be16::from_host(Ipv4Header::kDontFragment);
-        ip.ttl = kAnswerTtl;
+        ip.ttl = ttl;
         ip.protocol = protocol;
         ip.source = source.v4_wire();
         ip.destination = destination.v4_wire();
@@ -44,7 +45,7 @@ inline void store_answer_header(uint8_t* ip_at, const IpAddr& source, const IpAd
         ip.version_class_flow = Be32::from_host(0x6000'0000U | uint32_t{tos} << 20);
         ip.payload_length = Be16::from_host(payload_bytes);
         ip.next_header = protocol;
-        ip.hop_limit = kAnswerTtl;
+        ip.hop_limit = ttl;
         ip.source = source.bytes();
         ip.destination = destination.bytes();
         store(ip_at, ip);
