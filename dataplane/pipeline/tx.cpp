@@ -12,6 +12,7 @@
 #include "dataplane/packet/punt_class.hpp"
 #include "dataplane/packet/rewrite.hpp"
 #include "dataplane/packet/wire.hpp"
+#include "dataplane/pipeline/bfd.hpp"
 #include "dataplane/pipeline/tap.hpp"
 
 namespace penstock::pipeline {
@@ -258,6 +259,42 @@ PENSTOCK_NOINLINE void note_places(const Burst& burst) noexcept {
     }
 }
 
+void hand_over(WorkerContext& ctx, WorkerIo& io, const Burst& burst, uint32_t i, WorkerId to,
+               HandoffNote note) noexcept {
+    rte_mbuf* mbuf = burst.handle[i];
+    if (note.handoffs >= handoffs_max(ctx.workers)) {
+        return free_and_count(ctx, &mbuf, 1, DropReason::HandoffLoop);
+    }
+    if (note.handoffs == 0 && !note.from_host) {
+        ctx.count(burst.arrival[i].port).handed_off.add(1);
+    }
+    ++note.handoffs;
+    mbuf->port = burst.arrival[i].port.value;
+    mbuf->hash.usr = note.packed();
+    OutBuffer& out = io.handoff[to.value];
+    out.packets[out.count++] = mbuf;
+}
+
+// False: the packet is for Linux. The worker of the sessions gets packets from all others, and must look at
+// them itself: they belong to no flow, so no worker owns them.
+PENSTOCK_NOINLINE bool take_as_bfd(WorkerContext& ctx, WorkerIo& io, const Burst& burst,
+                                   uint32_t i) noexcept {
+    switch (take_bfd(ctx, ByteView(burst.data[i], burst.length[i]), burst.parsed[i], burst.arrival[i].port)) {
+        case BfdTake::Other:
+            return false;
+        case BfdTake::HandOver: {
+            HandoffNote note = burst.arrival[i].note;
+            note.tried = kBackFromMoved;
+            hand_over(ctx, io, burst, i, kBfdWorker, note);
+            return true;
+        }
+        case BfdTake::Taken:
+            rte_pktmbuf_free(burst.handle[i]);
+            return true;
+    }
+    return false;
+}
+
 // Executes any verdict except Transmit.
 PENSTOCK_NOINLINE void dispose_unsent(WorkerContext& ctx, WorkerIo& io, const Burst& burst,
                                       uint32_t i) noexcept {
@@ -269,25 +306,15 @@ PENSTOCK_NOINLINE void dispose_unsent(WorkerContext& ctx, WorkerIo& io, const Bu
             send_in_fragments(ctx, io, burst, i);
             break;
         case Verdict::Punt:
-            queue_for_host(ctx, io.port[burst.arrival[i].port.value], mbuf,
-                           packet::punt_class_of(ByteView(burst.data[i], burst.length[i]), burst.parsed[i]));
-            break;
-        case Verdict::Handoff: {
-            HandoffNote note = burst.arrival[i].note;
-            if (note.handoffs >= handoffs_max(ctx.workers)) {
-                free_and_count(ctx, &mbuf, 1, DropReason::HandoffLoop);
-                break;
+            if (ctx.bfd == nullptr || !take_as_bfd(ctx, io, burst, i)) {
+                queue_for_host(
+                    ctx, io.port[burst.arrival[i].port.value], mbuf,
+                    packet::punt_class_of(ByteView(burst.data[i], burst.length[i]), burst.parsed[i]));
             }
-            if (note.handoffs == 0 && !note.from_host) {
-                ctx.count(burst.arrival[i].port).handed_off.add(1);
-            }
-            ++note.handoffs;
-            mbuf->port = burst.arrival[i].port.value;
-            mbuf->hash.usr = note.packed();
-            OutBuffer& out = io.handoff[burst.handoff_to[i].value];
-            out.packets[out.count++] = mbuf;
             break;
-        }
+        case Verdict::Handoff:
+            hand_over(ctx, io, burst, i, burst.handoff_to[i], burst.arrival[i].note);
+            break;
         case Verdict::Hold:
             mbuf->ol_flags = 0;
             hold(ctx, mbuf, burst.egress[i], burst.next_hop[i]);
@@ -340,6 +367,11 @@ void release_pending(WorkerContext& ctx, WorkerIo& io) noexcept {
     ctx.pending.ask_again(
         ctx.now, [&](NicPortId egress, const IpAddr& next_hop) { ctx.resolve->push({egress, next_hop}); });
     flush_all(ctx, io);
+}
+
+void send_at_once(WorkerContext& ctx, WorkerIo& io, NicPortId egress, rte_mbuf* mbuf) noexcept {
+    queue_for(ctx, io.port[egress.value], mbuf);
+    flush_tx(ctx, io.port[egress.value]);
 }
 
 void expire_fragments(WorkerContext& ctx) noexcept {

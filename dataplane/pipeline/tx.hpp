@@ -24,6 +24,9 @@ void expire_fragments(WorkerContext& ctx) noexcept;
 // Sends the segments that stages and orders have collected in ctx.own_segments, and empties it.
 void send_own_segments(WorkerContext& ctx, WorkerIo& io) noexcept;
 
+// Sends one packet of the gateway's own with a complete frame.
+void send_at_once(WorkerContext& ctx, WorkerIo& io, NicPortId egress, rte_mbuf* mbuf) noexcept;
+
 // Sends the packets that workers without a transmit queue have put into this worker's rings. Returns their
 // number.
 uint32_t send_for_others(WorkerContext& ctx, WorkerIo& io) noexcept;

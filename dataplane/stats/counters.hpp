@@ -73,7 +73,9 @@ namespace penstock::stats {
     X(NeighbourAdvertisements, "neighbour_advertisements",                                                   \
       "neighbour solicitations for VIPs that a worker answered")                                             \
     X(VipConflicts, "vip_conflicts",                                                                         \
-      "messages of other hosts on the link that claim a VIP which workers answer for")
+      "messages of other hosts on the link that claim a VIP which workers answer for")                       \
+    X(BfdReceived, "bfd_received", "BFD control packets received for sessions of the workers")               \
+    X(BfdSent, "bfd_sent", "BFD control packets sent")
 
 enum class Counter : uint8_t {
 #define PENSTOCK_X(name, counter, meaning) name,

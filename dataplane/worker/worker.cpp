@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "dataplane/pipeline/aging.hpp"
+#include "dataplane/pipeline/bfd.hpp"
 #include "dataplane/pipeline/flow_orders.hpp"
 #include "dataplane/pipeline/rx.hpp"
 #include "dataplane/pipeline/tap.hpp"
@@ -215,6 +216,9 @@ uint32_t Worker::round() noexcept {
     }
     if (context_.own_segments.count > 0) {
         pipeline::send_own_segments(context_, io_);
+    }
+    if (context_.bfd != nullptr && context_.self == pipeline::kBfdWorker) {
+        pipeline::run_bfd(context_, io_);
     }
     // No reference into the snapshot is held any more.
     publisher_.quiescent(context_.self);

@@ -15,6 +15,7 @@
 #include <string>
 #include <tuple>
 
+#include "dataplane/bfd/frame.hpp"
 #include "dataplane/worker/table_memory.hpp"
 #include "dataplane/worker/worker_set_impl.hpp"
 
@@ -96,7 +97,8 @@ Status WorkerSet::Impl::take_own_buffers() {
     if (own_buffers == nullptr) {
         own_buffers = rte_pktmbuf_pool_create(
             kName, limits::kOwnSegmentBuffers, kCache, 0,
-            RTE_PKTMBUF_HEADROOM + RTE_ALIGN_CEIL(packet::kBareSegmentBytesMax, RTE_CACHE_LINE_SIZE),
+            RTE_PKTMBUF_HEADROOM + RTE_ALIGN_CEIL(std::max(packet::kBareSegmentBytesMax, bfd::kFrameBytesMax),
+                                                  RTE_CACHE_LINE_SIZE),
             static_cast<int>(rte_socket_id()));
     }
     if (own_buffers == nullptr) {
@@ -282,6 +284,7 @@ Result<std::unique_ptr<WorkerSet>> WorkerSet::prepare(WorkerSetOptions options,
     for (uint32_t w = 0; w < workers; ++w) {
         PENSTOCK_TRY_STATUS_IN("worker " + std::to_string(w), impl->add_worker(w));
     }
+    impl->add_bfd();
     return std::unique_ptr<WorkerSet>(new WorkerSet(std::move(impl)));
 }
 

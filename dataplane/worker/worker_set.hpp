@@ -20,6 +20,7 @@
 #include "dataplane/base/punt_class.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/base/time.hpp"
+#include "dataplane/bfd/engine.hpp"
 #include "dataplane/config/publish.hpp"
 #include "dataplane/config/snapshot.hpp"
 #include "dataplane/nat/reply_hash.hpp"
@@ -79,6 +80,7 @@ struct WorkerSetOptions {
     // The connections with flow records; empty: there are no records, and they take no memory.
     std::optional<pipeline::FlowSelection> flow_records = {};
     Latencies latencies = Latencies::Off;  // Off takes no memory
+    bool has_bfd = false;                  // worker 0 runs BFD sessions
 };
 
 // A next hop that a worker needs and that Linux shall resolve or re-confirm.
@@ -163,6 +165,9 @@ class WorkerSet {
     // without it. The sweep also keeps other dead entries from appearing young.
     static constexpr uint32_t kAffinitySweepCalls = 16;
     void sweep_affinity();
+
+    // The BFD sessions; null without WorkerSetOptions::has_bfd. For one control thread at a time.
+    [[nodiscard]] bfd::Engine* bfd() noexcept;
 
     // What was adopted from a former process; all zero without one. Any thread; never changes.
     [[nodiscard]] const adopt::Report& adopted() const;

@@ -92,6 +92,7 @@ struct WorkerSet::Impl {
     Status add_worker(uint32_t index);
     [[nodiscard]] std::unique_ptr<Worker> make_worker(std::unique_ptr<pipeline::WorkerContext> context,
                                                       uint32_t index) const;
+    void add_bfd();
     void adopt_former();
     [[nodiscard]] pipeline::WorkerIo io_of(uint32_t worker) const;
     void stop();
@@ -115,6 +116,7 @@ struct WorkerSet::Impl {
     pipeline::MovedFlows moved_flows;                // used by the workers if it is not empty
     std::vector<pipeline::WorkerContext*> contexts;  // of the workers, for adopt_former() only
     std::vector<std::unique_ptr<Worker>> workers_;
+    std::unique_ptr<bfd::Engine> bfd;  // null: off
     adopt::Report adopted;
     uint32_t running = 0;
     // Of a capture that has ended while a worker was stopped (capture.hpp).

@@ -15,7 +15,9 @@
 #include <utility>
 
 #include "dataplane/adopt/former.hpp"
+#include "dataplane/bfd/frame.hpp"
 #include "dataplane/packet/parse.hpp"
+#include "dataplane/packet/rewrite.hpp"
 #include "dataplane/pipeline/tx.hpp"
 #include "dataplane/worker/worker_set.hpp"
 #include "dataplane/worker/worker_set_impl.hpp"
@@ -120,6 +122,7 @@ class Workers : public testing::TestWithParam<uint32_t> {
         options.table_memory = table_memory_;
         options.former = former_;
         options.flow_records = flow_records_;
+        options.has_bfd = has_bfd_;
         auto started = worker::WorkerSet::start(std::move(options), snapshot_of(gateway_, {web_}));
         ASSERT_TRUE(started.has_value()) << started.error().what;
         workers_ = std::move(*started);
@@ -169,6 +172,7 @@ class Workers : public testing::TestWithParam<uint32_t> {
     worker::TableMemory table_memory_;    // empty: EAL's
     std::optional<adopt::FormerTables> former_;
     std::optional<pipeline::FlowSelection> flow_records_;
+    bool has_bfd_ = false;
     Queues queues_;
     TestService web_{.frontends = {{kVip, 80}}, .backends = {11, 12, 13}};
     VirtualGateway gateway_;
@@ -1422,6 +1426,62 @@ TEST_P(Workers, SleepNeverWherePollingIsAskedFor) {
     EXPECT_GE(sum(stats::Counter::Polls), polls + 10'000);
     EXPECT_EQ(sum(stats::Counter::Sleeps), 0u);
     EXPECT_EQ(workers_->inspect().worker({0}).idle, "poll");
+}
+
+// A BFD control packet of a peer on the uplink, in a whole frame.
+std::vector<uint8_t> bfd_frame(const IpAddr& peer, uint32_t discriminator) {
+    const bfd::Terms of_peer{
+        .discriminator = discriminator, .local = peer, .peer = kUpAddress, .egress = kUp};
+    std::vector<uint8_t> frame(bfd::kFrameBytesMax);
+    frame.resize(bfd::build_frame(frame, of_peer,
+                                  {.state = bfd::State::Down,
+                                   .detect_multiplier = 255,
+                                   .my_discriminator = discriminator,
+                                   .desired_min_tx_us = 1'000'000,
+                                   .required_min_rx_us = 1'000'000}));
+    packet::set_ethernet(frame, kClientMac, kUpMac);
+    return frame;
+}
+
+// Worker 0 runs the sessions, and every worker may receive their packets.
+TEST_P(Workers, BfdPacketsReachTheirSessionWhateverTheQueue_RFC5881) {
+    has_bfd_ = true;
+    start(GetParam());
+    bfd::Engine& engine = *workers_->bfd();
+    // It sends nothing before it has received.
+    ASSERT_TRUE(engine.order(
+        {.kind = bfd::Order::Kind::Put,
+         .terms =
+             {.discriminator = 7, .local = kUpAddress, .peer = kClient, .egress = kUp, .is_passive = true},
+         .former = {}}));
+    ASSERT_TRUE(comes_true([&] { return engine.counts(7) != nullptr; }));
+    for (uint16_t queue = 0; queue < GetParam(); ++queue) {
+        up_->put(bfd_frame(kClient, 99), queue);
+        EXPECT_TRUE(comes_true([&] { return engine.counts(7)->received.read() == queue + 1U; })) << queue;
+    }
+    EXPECT_EQ(sum(stats::Counter::BfdReceived), GetParam());
+    EXPECT_EQ(sum(stats::Counter::Punted), 0U);
+
+    const std::vector<uint8_t> sent = up_->take_frame();
+    ASSERT_FALSE(sent.empty());
+    packet::Parsed parsed;
+    ASSERT_TRUE(packet::parse(sent, parsed));
+    const auto read = bfd::read_frame(sent, parsed, kUp);
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->packet.state, bfd::State::Init);
+    EXPECT_EQ(read->packet.your_discriminator, 99U);
+    EXPECT_EQ(read->origin.destination, kClient);
+    EXPECT_EQ(load<MacAddr>(sent.data()), kClientMac);
+    EXPECT_EQ(load<MacAddr>(sent.data() + sizeof(MacAddr)), kUpMac);
+
+    // Packets of no session are for Linux.
+    for (uint16_t queue = 0; queue < GetParam(); ++queue) {
+        up_->put(bfd_frame(IpAddr::v4(10, 80, 1, 77), 5), queue);
+        rte_mbuf* const punted = take_punted(kUp);
+        ASSERT_NE(punted, nullptr) << queue;
+        rte_pktmbuf_free(punted);
+    }
+    EXPECT_EQ(engine.counts(7)->received.read(), GetParam());
 }
 
 // A started port of a NIC that raises receive interrupts. It spreads packets at random, so that each worker

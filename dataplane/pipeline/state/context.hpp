@@ -35,6 +35,10 @@
 
 struct rte_mbuf;
 
+namespace penstock::bfd {
+class Engine;
+}
+
 namespace penstock::pipeline {
 
 class Tap;
@@ -104,6 +108,8 @@ struct WorkerContext {
     Tap* tap = nullptr;
     FlowLog* flow_log = nullptr;      // null: no flow records
     LatencyMeter* latency = nullptr;  // null: latencies are not measured
+    // The BFD sessions; null: off. Only worker 0 uses them, the others hand it their packets.
+    bfd::Engine* bfd = nullptr;
 
     stats::WorkerCounters& count() noexcept { return *counters.worker; }
     stats::PortCounters& count(NicPortId port) noexcept { return counters.worker->ports[port.value]; }
