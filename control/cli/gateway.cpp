@@ -77,6 +77,9 @@ class RpcGateway final : public Gateway {
     Result<v1::ListVipsResponse> vips() override {
         return call(*status_, &v1::GatewayStatus::Stub::ListVips, v1::ListVipsRequest());
     }
+    Result<v1::ListBfdSessionsResponse> bfd_sessions() override {
+        return call(*status_, &v1::GatewayStatus::Stub::ListBfdSessions, v1::ListBfdSessionsRequest());
+    }
     Result<v1::Explanation> explain(const v1::ExplainRequest& request) override {
         return call(*debug_, &v1::GatewayDebug::Stub::Explain, request);
     }

@@ -1,41 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/metrics/prometheus.hpp"
 
-#include <prometheus/client_metric.h>
 #include <prometheus/text_serializer.h>
 
 #include <utility>
 
+#include "control/metrics/bfd_families.hpp"
+#include "control/metrics/family.hpp"
 #include "control/metrics/latency_families.hpp"
 
 namespace penstock::metrics {
 namespace {
 
-using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
-using Labels = std::vector<ClientMetric::Label>;
-
-void add(MetricFamily& family, Labels labels, double value) {
-    ClientMetric& metric = family.metric.emplace_back();
-    metric.label = std::move(labels);
-    (family.type == MetricType::Gauge ? metric.gauge.value : metric.counter.value) = value;
-}
-
-MetricFamily family_of(MetricType type, std::string name, std::string help) {
-    return {std::move(name), std::move(help), type, {}};
-}
-MetricFamily gauge(std::string name, std::string help) {
-    return family_of(MetricType::Gauge, std::move(name), std::move(help));
-}
-MetricFamily counter(std::string name, std::string help) {
-    return family_of(MetricType::Counter, std::move(name), std::move(help));
-}
-
-MetricFamily single(MetricFamily family, double value, Labels labels = {}) {
-    add(family, std::move(labels), value);
-    return family;
-}
 
 void add_tables(std::vector<MetricFamily>& out, const TablesReading& tables) {
     out.push_back(
@@ -428,6 +406,9 @@ std::vector<MetricFamily> families(const Reading& reading) {
     }
     if (reading.flow_records) {
         flow_record_families(*reading.flow_records, out);
+    }
+    if (reading.bfd) {
+        add_bfd_families(*reading.bfd, out);
     }
     return out;
 }

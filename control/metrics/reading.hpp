@@ -131,6 +131,18 @@ struct FlowRecordReading {
     std::vector<std::pair<std::string, uint64_t>> lost;  // by reason
 };
 
+// BFD sessions of the workers.
+struct BfdReading {
+    struct Session {
+        std::string peer, twin;
+        bool is_up = false;
+        uint64_t times_down = 0;
+        uint64_t withheld = 0;  // packets
+    };
+    bool connected = false;  // to bfdd
+    std::vector<Session> sessions;
+};
+
 struct Reading {
     std::string version;
     bool control_connected = false;
@@ -162,6 +174,7 @@ struct Reading {
     std::optional<TlsReading> tls;                  // empty: no TCP address
     std::optional<ConnectionReading> connections;   // empty: no TCP address
     std::optional<FlowRecordReading> flow_records;  // empty: off
+    std::optional<BfdReading> bfd;                  // empty: off
 };
 
 }  // namespace penstock::metrics

@@ -203,4 +203,9 @@ grpc::Status StatusService::ListVips(grpc::ServerContext* context, const v1::Lis
     return answer(*context, response, [&] { return source_.vips(); });
 }
 
+grpc::Status StatusService::ListBfdSessions(grpc::ServerContext* context, const v1::ListBfdSessionsRequest*,
+                                            v1::ListBfdSessionsResponse* response) {
+    return answer(*context, response, [&] { return source_.bfd_sessions(); });
+}
+
 }  // namespace penstock::rpc

@@ -42,6 +42,8 @@ class StatusService final : public v1::GatewayStatus::Service {
                             v1::ListRoutesResponse* response) override;
     grpc::Status ListVips(grpc::ServerContext* context, const v1::ListVipsRequest* request,
                           v1::ListVipsResponse* response) override;
+    grpc::Status ListBfdSessions(grpc::ServerContext* context, const v1::ListBfdSessionsRequest* request,
+                                 v1::ListBfdSessionsResponse* response) override;
     grpc::Status ListNeighbours(grpc::ServerContext* context, const v1::ListNeighboursRequest* request,
                                 v1::ListNeighboursResponse* response) override;
     grpc::Status ListFlows(grpc::ServerContext* context, const v1::ListFlowsRequest* request,

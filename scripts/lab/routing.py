@@ -126,6 +126,11 @@ class Bird(Daemon):
             found[name] = state, self._since[name][1]
         return found
 
+    def bfd_changes(self):
+        """The time of the last change of each session, as birdc prints it: the same as long as no session changes."""
+        shown = self._lab.network.run(self._role, "birdc", "-s", self._path("bird.ctl"), "show", "bfd", "sessions").stdout
+        return re.findall(r"^(\S+)\s+\S+\s+(Up|Down|Init|AdminDown)\s+(\S+)", shown, re.MULTILINE)
+
     def bfd_detection_ms(self):
         shown = self._lab.network.run(self._role, "birdc", "-s", self._path("bird.ctl"), "show", "bfd", "sessions").stdout
         return {peer: round(1000 * float(timeout_s)) for peer, timeout_s in re.findall(r"^(\S+)\s+\S+\s+Up\b.*\s(\S+)$", shown, re.MULTILINE)}

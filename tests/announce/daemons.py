@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import time
 
@@ -32,8 +33,14 @@ def obtain_gobgp(minutes):
         GoBgp.why_not = f"GoBGP {GOBGP.version}: {why}"
 
 
+def frr_data_plane(lab, role="gateway"):
+    """The socket of bfdd for a data plane, with bfd="workers"."""
+    return os.path.join(lab.run.file(f"frr-{role}"), "bfdd-dp.sock")
+
+
 class Frr(Daemon):
     """zebra, bgpd and, with BFD, bfdd."""
+    bfdd = None
 
     def start(self, announces):
         shutil.chown(self._folder, "frr", "frr")
@@ -44,10 +51,28 @@ class Frr(Daemon):
         self._write("bfdd.conf", bfd[0] if bfd else "")
         self._write("bgpd.conf", text.replace(bfd[0], "") if bfd else text)
         for daemon, options in (("zebra", ()), *((("bfdd", ()),) if self._bfd else ()), ("bgpd", ("-p", "179"))):
-            # User frr may not enter the folder of the run, only its own one in place of /run/frr.
-            self._spawn(f"{FRR}/{daemon}", "-P", "0", *options, "--vty_socket", "/run/frr", "-i", f"/run/frr/{daemon}.pid",
-                        "-z", "/run/frr/zserv.api", "-f", f"/run/frr/{daemon}.conf")
-            self._until(f"{daemon} runs", lambda name=daemon: os.path.exists(self._path(f"{name}.vty")))
+            if daemon == "bfdd" and announces and self._bfd == "workers":
+                options = ("--dplaneaddr", "unix:/run/frr/bfdd-dp.sock")
+            self._run(daemon, options)
+
+    def _run(self, daemon, options):
+        # User frr may not enter the folder of the run, only its own one in place of /run/frr.
+        self._spawn(f"{FRR}/{daemon}", "-P", "0", *options, "--vty_socket", "/run/frr", "-i", f"/run/frr/{daemon}.pid",
+                    "-z", "/run/frr/zserv.api", "-f", f"/run/frr/{daemon}.conf")
+        self._until(f"{daemon} runs", lambda: os.path.exists(self._path(f"{daemon}.vty")))
+        if daemon == "bfdd":
+            self.bfdd, self._bfdd_options = self._processes[-1], options
+
+    def restart_bfdd(self):
+        """As after a crash: it leaves its sockets."""
+        self.bfdd.send_signal(signal.SIGKILL)
+        self.bfdd.wait()
+        self._processes.remove(self.bfdd)
+        os.remove(self._path("bfdd.vty"))
+        self._run("bfdd", self._bfdd_options)
+
+    def bfd_counters(self, peer):
+        return next(counters for counters in json.loads(self._vty("bfdd", "show bfd peers counters json")) if counters["peer"] == peer)
 
     def _timers(self):
         """For a test, sessions come up at once."""

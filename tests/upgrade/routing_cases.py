@@ -6,7 +6,7 @@ import re
 import signal
 import time
 
-from daemons import Bird, Frr, reason_missing
+from daemons import Bird, Frr, frr_data_plane, reason_missing
 from fixture import LB_IP, VIP_6, Skip, case, check, equal, until
 from kept_flows import PORT, KeptFlows, start_servers
 from lab import network as net
@@ -45,16 +45,18 @@ class TwinEcho:
         return 1000 * max(later - earlier for earlier, later in zip(times, times[1:]))
 
 
-def start(lab, announcer, router):
-    lab.gateway.more_options = ["--supervise", "on", "--vip-presence", "routes"]
+def start(lab, announcer, router, bfd=False):
+    """bfd: "workers" run the sessions of FRR on the gateway."""
+    of_workers = ("--bfd", f"frr:{frr_data_plane(lab)}") if bfd == "workers" else ()
+    lab.gateway.more_options = ["--supervise", "on", "--vip-presence", "routes", *of_workers]
     lab.start(service("web", 80, ingress_ips=[LB_IP, VIP_6], families=("IPv4", "IPv6")),
               *(endpoints("web", port=PORT, family=family) for family in ("IPv4", "IPv6")))
     start_servers(lab.network)
     until("the state is saved", lambda: os.path.exists(lab.gateway.state_file))
     for prefix in net.EXTERNAL_RANGES:
         lab.network.ip("client", f"route del {prefix}")
-    near = DAEMONS[announcer](lab, "gateway", net.UPLINK, GATEWAY_AS, {net.CLIENT: ROUTER_AS})
-    far = DAEMONS[router](lab, "client", net.CLIENT, ROUTER_AS, {net.UPLINK: GATEWAY_AS})
+    near = DAEMONS[announcer](lab, "gateway", net.UPLINK, GATEWAY_AS, {net.CLIENT: ROUTER_AS}, bfd)
+    far = DAEMONS[router](lab, "client", net.CLIENT, ROUTER_AS, {net.UPLINK: GATEWAY_AS}, bfd)
     far.start(announces=False)
     near.start(announces=True)
     near.until_established()
@@ -92,3 +94,29 @@ def a_bgp_session_on_a_twin_stays_established_through_upgrades_PRESENCE002(lab):
     equal(monitor.changes, [], "changes of the router's routes")
     lab.remarks.append(f"{UPGRADES} upgrades, pauses {numbers(pauses)} ms, a twin was silent for {numbers(gaps)} ms")
     check(sorted(gaps)[len(gaps) // 2] < SILENCE_MAX_MS, f"median of the times without an answer of a twin {numbers(gaps)} ms")
+
+
+@case(alone=True)
+def bfd_sessions_of_workers_stay_up_through_upgrades_PRESENCE002(lab):
+    """50 ms x 3 at both ends. A successor continues the sessions, on the connection to bfdd of its former process."""
+    if why_not := reason_missing():
+        raise Skip(why_not)
+    near, far = start(lab, "frr", "bird", bfd="workers")
+    until("the router detects a loss within 50 ms x 3", lambda: far.bfd_detection_ms() == {net.UPLINK: 150}, 60)
+    until("the session is up", lambda: [session["state"] for session in lab.gateway.json("get", "bfd")] == ["up"], 60)
+    before, changes = (near.sessions(), far.sessions()), far.bfd_changes()
+    pauses = []
+    flows = KeptFlows(lab)
+    flows.open("tcp", True, 10, LB_IP, 80)
+    with flows, Monitor(lab.network.namespace("client"), BGP_ROUTES, BIRD_ROUTES) as monitor:
+        for i in range(UPGRADES):
+            pauses.append(pause_ms(upgrade(lab)))
+            flows.until_all_answered()
+            # Beyond the router's detection time.
+            until("many packets follow", lambda: int(lab.gateway.json("get", "bfd")[0]["sent"]) > 20, 60)
+            equal(far.bfd_changes(), changes, f"changes of the router's BFD session after upgrade {i + 1}, with a pause of {pauses[-1]} ms")
+            equal([(session["state"], int(session["times_down"])) for session in lab.gateway.json("get", "bfd")], [("up", 0)], "the session here")
+            equal((near.sessions(), far.sessions()), before, f"BGP sessions after upgrade {i + 1}")
+        equal(flows.findings(), {}, "flows that changed")
+    equal(monitor.changes, [], "changes of the router's routes")
+    lab.remarks.append(f"{UPGRADES} upgrades, pauses {numbers(pauses)} ms")

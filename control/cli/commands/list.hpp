@@ -16,6 +16,7 @@ namespace penstock::cli {
 [[nodiscard]] Command get_routes();
 [[nodiscard]] Command get_neighbours();
 [[nodiscard]] Command get_vips();
+[[nodiscard]] Command get_bfd();
 [[nodiscard]] Command get_contexts();
 [[nodiscard]] Command get_sync();
 [[nodiscard]] Command get_pools();

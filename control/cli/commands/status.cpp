@@ -107,6 +107,12 @@ std::string flow_records_text(const v1::FlowRecords& records) {
     return text + lost + (records.fault().empty() ? "" : "; now: " + records.fault());
 }
 
+std::string bfd_text(const v1::Bfd& bfd) {
+    return std::to_string(bfd.up()) + " of " + std::to_string(bfd.sessions()) + " sessions are up" +
+           (bfd.fault().empty() ? "" : "; no connection to bfdd: " + bfd.fault()) +
+           (bfd.withheld() ? "; packets are withheld: a loop has stalled" : "");
+}
+
 std::string health_text(const v1::Status& status) {
     std::string text;
     for (const std::string& reason : status.not_well()) {
@@ -160,6 +166,7 @@ std::string status_text(const v1::Status& status) {
            (status.has_upgrade() ? line("Upgrade", upgrade_text(status.upgrade())) : std::string()) +
            (status.has_flow_records() ? line("Flow records", flow_records_text(status.flow_records()))
                                       : std::string()) +
+           (status.has_bfd() ? line("BFD", bfd_text(status.bfd())) : std::string()) +
            line("Control plane", control_text(status)) +
            line("Generation", std::to_string(status.generation())) +
            line("Serving", std::to_string(status.services()) + " service ports, " +

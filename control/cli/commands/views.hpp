@@ -23,6 +23,7 @@ namespace penstock::cli {
 [[nodiscard]] Table workers_table(const v1::ListWorkersResponse& workers, bool wide);
 [[nodiscard]] Table routes_table(const v1::ListRoutesResponse& routes, bool wide);
 [[nodiscard]] Table vips_table(const v1::ListVipsResponse& vips);
+[[nodiscard]] Table bfd_table(const v1::ListBfdSessionsResponse& sessions, bool wide);
 [[nodiscard]] Table neighbours_table(const v1::ListNeighboursResponse& neighbours, bool wide);
 // All ports of one Kubernetes Service.
 [[nodiscard]] std::string service_description(const v1::ListServicesResponse& services,

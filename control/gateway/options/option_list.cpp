@@ -73,6 +73,19 @@ Result<std::optional<SocketAddress>> flow_collector(const std::string& entry) {
     return *address;
 }
 
+Result<std::string> bfd_socket(const std::string& entry) {
+    constexpr std::string_view kFrr = "frr:";
+    constexpr size_t kPathMax = 107;  // of a Unix socket
+    if (entry == "off") {
+        return std::string();
+    }
+    if (!entry.starts_with(kFrr) || entry.size() <= kFrr.size() + 1 || entry[kFrr.size()] != '/' ||
+        entry.size() > kFrr.size() + kPathMax) {
+        return options::refuse(entry, "must be frr: and the absolute path of bfdd's socket, or off");
+    }
+    return entry.substr(kFrr.size());
+}
+
 Result<std::string> table_folder(const std::string& entry) {
     if (entry != "auto" && (!entry.starts_with('/') || entry.ends_with('/'))) {
         return options::refuse(entry, "must be the absolute path of a folder, auto");
@@ -252,6 +265,10 @@ void add_presence(OptionSet& set, Options& options) {
     set.add("drain-on-stop", duration(options.drain_on_stop, {0, 3600, "seconds"}, "SECONDS"),
             "Drain the gateway on SIGTERM, at most this long, and stop when no flow is open. A second signal "
             "stops at once; 0: stop at once");
+    set.add("bfd", parsed(options.bfd, "frr:PATH", bfd_socket, "off"),
+            "BFD sessions of FRR, run by the workers: routers see the gateway go as soon as its workers stop "
+            "forwarding. PATH: the socket that bfdd has by its option --dplaneaddr unix:PATH; off: bfdd runs "
+            "its sessions itself");
 }
 
 void add_rules(OptionSet& set, Options& options) {

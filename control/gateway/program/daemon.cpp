@@ -90,6 +90,7 @@ Daemon::~Daemon() {
             eal_->abandon();
         }
     }
+    bfd_.reset();
     // After all that a successor waits for: it writes the last records of the workers, as fast as the disk.
     flow_records_.reset();
 }
@@ -211,7 +212,7 @@ Status Daemon::serve() {
                                    *reconciler_));
     flow_records_ = start_flow_exporter(options_, *workers_, *reconciler_, started_on_);
     loops_ = std::make_unique<LoopWatch>(watched_loops(*workers_, *reconciler_, *linux_follower_, *caretaker_,
-                                                       flow_records_.get(), control_rounds_,
+                                                       flow_records_.get(), bfd_.get(), control_rounds_,
                                                        [this](const LoopHealth& health) { report(health); }));
     stream_ = std::make_unique<StreamTarget>(*reconciler_, *caretaker_);
     captures_ = std::make_unique<Captures>(*workers_, *reconciler_, ports_);
@@ -220,6 +221,7 @@ Status Daemon::serve() {
                                                  stop_drain_, *tables_, upgrades_, *captures_,
                                                  eal_->memory_description(), started_at_, started_on_});
     running_->flow_records = flow_records_.get();
+    running_->bfd = bfd_.get();
     status_ = std::make_unique<StatusView>(*running_);
     explain_ = std::make_unique<ExplainView>(*running_);
     rpc::ServerOptions server{.tls_cert = options_.tls_cert,

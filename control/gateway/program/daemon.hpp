@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "control/base/file_lock.hpp"
+#include "control/bfd/frr_link.hpp"
 #include "control/flow_records/exporter.hpp"
 #include "control/gateway/apply/drain_file.hpp"
 #include "control/gateway/apply/reconciler.hpp"
@@ -114,6 +115,8 @@ class Daemon {
     void place_tables(worker::WorkerSetOptions& options);
     [[nodiscard]] std::optional<adopt::FormerTables> former_tables();
     void put_tables_in_force(const adopt::Report& report);
+    void open_bfd();
+    [[nodiscard]] std::vector<bfd::Twin> bfd_twins() const;
     void open_metrics(std::chrono::steady_clock::time_point now);
     Status open_vips();
     [[nodiscard]] VipAnnouncerOptions announcer_options();
@@ -148,6 +151,8 @@ class Daemon {
     std::unique_ptr<config::Snapshot> initial_;
     FileVersion loaded_;  // of the state file
     std::unique_ptr<worker::WorkerSet> workers_;
+    std::unique_ptr<bfd::FrrLink> bfd_;              // null: off. Destroyed before the workers
+    std::atomic<bool> loops_forward_{true};          // no loop that traffic needs has stalled; read by bfd_
     std::unique_ptr<LinuxFollower> linux_follower_;  // destroyed before the reconciler stops
     std::unique_ptr<FlowFollower> flows_;            // destroyed before the workers and the ports
     std::unique_ptr<TwinPorts> twin_ports_;

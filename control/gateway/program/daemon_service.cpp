@@ -27,6 +27,7 @@ std::string reasons_text(const std::vector<std::string>& reasons) {
 
 // On the thread of `loops_`.
 void Daemon::report(const LoopHealth& health) {
+    loops_forward_.store(health.forwards(), std::memory_order_relaxed);
     if (!service_manager_.is_present() || !serves_.load(std::memory_order_acquire)) {
         return;
     }

@@ -176,6 +176,7 @@ void Daemon::install_rules(config::Snapshot& initial) {
 }
 
 Status Daemon::launch_workers() {
+    open_bfd();
     PENSTOCK_TRY_STATUS(workers_->launch(
         former_tables(), [this](const adopt::Report& report) { put_tables_in_force(report); }));
     handover_.note_step(step::kForwards);

@@ -13,6 +13,7 @@
 #include "control/gateway/program/daemon.hpp"
 #include "control/gateway/program/port_setup.hpp"
 #include "control/gateway/program/version.hpp"
+#include "control/gateway/upgrade/bfd_notes.hpp"
 #include "control/gateway/upgrade/step_names.hpp"
 #include "control/log/log.hpp"
 
@@ -148,7 +149,12 @@ void Daemon::hand_over() {
     }
     file_locks_.clear();
     tables_->release_lock();
-    handover_.note_handed_over(std::move(note));
+    bfd::FrrLink::Handed bfd;
+    if (bfd_) {
+        bfd = bfd_->hand_over();
+        *note.mutable_bfd() = proto_of(bfd.sessions, bfd.version);
+    }
+    handover_.note_handed_over(std::move(note), bfd.socket.get());
 }
 
 Status Daemon::take_over() {

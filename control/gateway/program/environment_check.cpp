@@ -204,6 +204,9 @@ std::vector<int> used_capabilities(const Options& options) {
     if (!options.socket_group.empty()) {
         used.push_back(CAP_CHOWN);
     }
+    if (!options.bfd.empty()) {
+        used.push_back(CAP_DAC_OVERRIDE);  // the socket of bfdd is for its own user only
+    }
     if (uses_bpf(options)) {
         used.insert(used.end(), {CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN,
                                  CAP_SYS_RESOURCE});  // SYS_ADMIN: kernels before 5.8

@@ -169,6 +169,7 @@ worker::WorkerSetOptions worker_options(const Options& options, const drivers::E
                                  .ports = {},
                                  .idle = options.idle};
     out.latencies = options.latencies;
+    out.has_bfd = !options.bfd.empty();
     if (options.flow_records.is_on()) {
         out.flow_records = {.by_default = options.flow_records.all_services,
                             .one_in = options.flow_records.one_in};

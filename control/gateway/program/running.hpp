@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "control/bfd/frr_link.hpp"
 #include "control/flow_records/exporter.hpp"
 #include "control/gateway/apply/drain_file.hpp"
 #include "control/gateway/apply/reconciler.hpp"
@@ -49,6 +50,7 @@ struct Running {
     const tls::Watch* tls = nullptr;                       // null: no TCP address
     const rpc::TcpAcceptor* tcp = nullptr;                 // likewise
     const flow_records::Exporter* flow_records = nullptr;  // null: off
+    const bfd::FrrLink* bfd = nullptr;                     // null: off
 
     // Number of backend ids that are or were in use.
     [[nodiscard]] uint32_t backend_ids() const {

@@ -83,7 +83,7 @@ class Supervisor {
     GatewayProcess current_, successor_;
     std::vector<GatewayProcess> retired_;  // handed over, and release their memory
     std::vector<Descriptor> twins_;
-    v1::UpgradeNote handed_over_;  // of the former process
+    ReceivedMessage handed_over_;  // of the former process
     bool has_succeeded_ = false;   // the upgrade that ends
     bool is_over_ = false;
 };
@@ -117,11 +117,12 @@ void Supervisor::end_restoring() {
 
 // The processes may end at any time, so failures to send are ignored here and below.
 void Supervisor::order_take_over(const GatewayProcess& gateway) {
-    std::vector<int> twins;
-    for (const Descriptor& twin : twins_) {
-        twins.push_back(twin.get());
+    std::vector<int> descriptors;
+    for (const auto* kept : {&twins_, &handed_over_.descriptors}) {
+        std::ranges::transform(*kept, std::back_inserter(descriptors), &Descriptor::get);
     }
-    static_cast<void>(send_message(gateway.socket_fd(), UpgradeMessage::TakeOver, handed_over_, twins));
+    const v1::UpgradeNote& note = handed_over_.note;
+    static_cast<void>(send_message(gateway.socket_fd(), UpgradeMessage::TakeOver, note, descriptors));
 }
 
 // The twins stay, and with them the addresses that Linux answers for. Without a guard it would reset
@@ -223,7 +224,7 @@ void Supervisor::obey(UpgradeSteps::Order order) {
         case Order::StartSuccessor: {
             stop_for_test("supervisor starts the successor");
             guard_ports();
-            handed_over_.Clear();
+            handed_over_ = {};
             auto started = GatewayProcess::start(arguments_, std::exchange(next_binary_, Descriptor()),
                                                  GatewayProcess::Role::Successor);
             if (!started) {
@@ -259,6 +260,7 @@ void Supervisor::obey(UpgradeSteps::Order order) {
                 retired_.push_back(std::exchange(current_, GatewayProcess()));
             }
             current_ = std::exchange(successor_, GatewayProcess());
+            handed_over_ = {};
             has_succeeded_ = true;
             break;
         case Order::StartFormerBinary:
@@ -358,7 +360,8 @@ void Supervisor::hear(GatewayProcess& gateway) {
                 send_record();  // a process that has started anew
                 break;
             case UpgradeMessage::HandedOver:
-                handed_over_.mutable_changes()->Swap(received->note.mutable_changes());
+                received->note.clear_steps();
+                handed_over_ = std::move(*received);
                 take(UpgradeSteps::Event::HandedOver);
                 break;
             case UpgradeMessage::Answer:

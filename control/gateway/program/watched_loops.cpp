@@ -12,7 +12,7 @@ namespace penstock::gateway {
 
 LoopWatch::Options watched_loops(worker::WorkerSet& workers, const Reconciler& reconciler,
                                  const LinuxFollower& linux_follower, Caretaker& caretaker,
-                                 const flow_records::Exporter* flow_records,
+                                 const flow_records::Exporter* flow_records, const bfd::FrrLink* bfd,
                                  const std::atomic<uint64_t>& control_rounds,
                                  std::function<void(const LoopHealth&)> report) {
     using namespace std::chrono_literals;
@@ -52,6 +52,12 @@ LoopWatch::Options watched_loops(worker::WorkerSet& workers, const Reconciler& r
     if (flow_records != nullptr) {
         options.sources.push_back({{.name = "flow records", .limit = 10s}, [flow_records] {
                                        const uint64_t rounds = flow_records->rounds();
+                                       return LoopReading{.rounds = rounds, .is_resting = rounds == 0};
+                                   }});
+    }
+    if (bfd != nullptr) {
+        options.sources.push_back({{.name = "BFD", .limit = 10s}, [bfd] {
+                                       const uint64_t rounds = bfd->rounds();
                                        return LoopReading{.rounds = rounds, .is_resting = rounds == 0};
                                    }});
     }

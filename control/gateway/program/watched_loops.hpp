@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "control/bfd/frr_link.hpp"
 #include "control/flow_records/exporter.hpp"
 #include "control/gateway/apply/reconciler.hpp"
 #include "control/gateway/care/caretaker.hpp"
@@ -21,11 +22,12 @@
 namespace penstock::gateway {
 
 // The LoopWatch uses all arguments until it is stopped. `flow_records`: null if they are off; its loop stalls
-// with its disk. `control_rounds`: of the control loop. `report` is
-// called after each check, on the watching thread.
+// with its disk. `bfd`: null if it is off. `control_rounds`: of the control loop. `report` is called after
+// each check, on the watching thread.
 [[nodiscard]] LoopWatch::Options watched_loops(worker::WorkerSet& workers, const Reconciler& reconciler,
                                                const LinuxFollower& linux_follower, Caretaker& caretaker,
                                                const flow_records::Exporter* flow_records,
+                                               const bfd::FrrLink* bfd,
                                                const std::atomic<uint64_t>& control_rounds,
                                                std::function<void(const LoopHealth&)> report);
 

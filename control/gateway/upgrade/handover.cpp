@@ -5,6 +5,7 @@
 #include <linux/if_tun.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -62,7 +63,7 @@ Status Handover::await_take_over(const std::string& version) {
             return fail(Errc::Unavailable, "upgrade: the supervisor has ended");
         }
         if (received->message == UpgradeMessage::TakeOver) {
-            twins_ = std::move(received->descriptors);
+            inherited_ = std::move(received->descriptors);
             former_ = std::move(received->note);
             note_step(step::kTookOver);
             return {};
@@ -71,10 +72,22 @@ Status Handover::await_take_over(const std::string& version) {
 }
 
 Descriptor Handover::take_twin(const std::string& name) {
-    for (Descriptor& twin : twins_) {
+    for (Descriptor& twin : inherited_) {
         ifreq facts{};
         if (twin.is_open() && ioctl(twin.get(), TUNGETIFF, &facts) == 0 && name == facts.ifr_name) {
             return std::move(twin);
+        }
+    }
+    return Descriptor();
+}
+
+Descriptor Handover::take_connection() {
+    for (Descriptor& one : inherited_) {
+        int domain = 0;
+        socklen_t length = sizeof domain;
+        if (one.is_open() && getsockopt(one.get(), SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 &&
+            domain == AF_UNIX) {
+            return std::move(one);
         }
     }
     return Descriptor();
@@ -117,9 +130,10 @@ void Handover::note_forwarding() {
     }
 }
 
-void Handover::note_handed_over(v1::UpgradeNote changes) {
+void Handover::note_handed_over(v1::UpgradeNote note, int connection) {
     note_step(step::kHandedOver);
-    send(UpgradeMessage::HandedOver, std::move(changes));
+    send(UpgradeMessage::HandedOver, std::move(note),
+         std::span(&connection, connection < 0 ? size_t{0} : size_t{1}));
 }
 
 void Handover::send(UpgradeMessage message, v1::UpgradeNote note, std::span<const int> descriptors) {

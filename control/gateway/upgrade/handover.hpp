@@ -37,14 +37,16 @@ class Handover {
     Status await_take_over(const std::string& version);
     // Twin `name` of the former process; not open: there is none.
     [[nodiscard]] Descriptor take_twin(const std::string& name);
+    // The connection of the former process to a routing daemon; not open: there was none.
+    [[nodiscard]] Descriptor take_connection();
     // Settings of interfaces that the former process had changed and has left as they are.
     [[nodiscard]] const v1::UpgradeNote& former() const noexcept { return former_; }
 
     void keep_twins(std::span<const int> twins) { send(UpgradeMessage::Twins, {}, twins); }
     // The process forwards and serves its API. The log of a successor is the supervisor's from then on.
     void note_forwarding();
-    // `changes`: with UpgradeNote.changes only.
-    void note_handed_over(v1::UpgradeNote changes);
+    // `note`: with UpgradeNote.changes and bfd only. `connection`: to a routing daemon; negative: none.
+    void note_handed_over(v1::UpgradeNote note, int connection);
     // The order to hand over has arrived. Reads the supervisor's messages; those about requests go to
     // `requests`. Never blocks.
     [[nodiscard]] bool must_hand_over(UpgradeRequests& requests);
@@ -57,7 +59,7 @@ class Handover {
     Descriptor socket_, log_;
     bool is_successor_ = false;
     bool must_hand_over_ = false;
-    std::vector<Descriptor> twins_;  // of the former process
+    std::vector<Descriptor> inherited_;  // twins and a connection of the former process
     v1::UpgradeNote former_;
     v1::UpgradeNote steps_;  // that are not reported yet
 };

@@ -13,7 +13,7 @@
 namespace penstock::gateway {
 namespace {
 
-constexpr size_t kControlBytes = CMSG_SPACE(kTwinsMax * sizeof(int));
+constexpr size_t kControlBytes = CMSG_SPACE(kDescriptorsMax * sizeof(int));
 
 }  // namespace
 
@@ -29,7 +29,7 @@ Status send_message(int socket, UpgradeMessage message, const v1::UpgradeNote& n
     msghdr header{};
     header.msg_iov = &data;
     header.msg_iovlen = 1;
-    const size_t count = std::min(descriptors.size(), kTwinsMax);
+    const size_t count = std::min(descriptors.size(), kDescriptorsMax);
     if (count > 0) {
         header.msg_control = control.data();
         header.msg_controllen = CMSG_SPACE(count * sizeof(int));

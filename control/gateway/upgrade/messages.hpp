@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between a gateway process and its supervisor, over a socketpair that keeps message boundaries: one
-// byte for the kind, a v1::UpgradeNote, and the descriptors of the twins where the message has them.
+// byte for the kind, a v1::UpgradeNote, and descriptors where the message has them.
 #pragma once
 
 #include <cstddef>
@@ -16,19 +16,21 @@ namespace penstock::gateway {
 
 enum class UpgradeMessage : char {
     // gateway -> supervisor
-    Twins = 't',       // its twins, which stay while the supervisor has them
-    Request = 'u',     // a client asks for an upgrade
-    Prepared = 'p',    // a successor can take over
-    HandedOver = 'h',  // workers have stopped, locks are released, and ports are as the successor needs them
-    Forwards = 'f',    // the successor forwards, and its API is served
+    Twins = 't',     // its twins, which stay while the supervisor has them
+    Request = 'u',   // a client asks for an upgrade
+    Prepared = 'p',  // a successor can take over
+    // Workers have stopped, locks are released, and ports are as the successor needs them; with the
+    // connection to a routing daemon.
+    HandedOver = 'h',
+    Forwards = 'f',  // the successor forwards, and its API is served
     // supervisor -> gateway
     Answer = 'a',    // to Request
     Record = 'R',    // the last upgrade, whenever it has changed
     HandOver = 'H',  // to the process that forwards
-    TakeOver = 'T',  // to the successor, with the twins of the former process
+    TakeOver = 'T',  // to the successor, with the twins of the former process and those of HandedOver
 };
 
-constexpr size_t kTwinsMax = 64;  // descriptors of one message
+constexpr size_t kDescriptorsMax = 64;  // of one message
 // Bytes of a message. A longer one is not sent; a received one that is longer has an empty note.
 constexpr size_t kMessageMax = 64 * 1024;
 

@@ -170,6 +170,17 @@ metrics::Reading read_metrics(const Running& running, size_t backends_max) {
                                                 counts.lost[i]);
         }
     }
+    if (running.bfd != nullptr) {
+        const bfd::FrrLink::View view = running.bfd->view();
+        out.bfd = {.connected = view.fault.empty(), .sessions = {}};
+        for (const bfd::FrrLink::Session& session : view.sessions) {
+            out.bfd->sessions.push_back({.peer = session.peer.to_string(),
+                                         .twin = session.twin,
+                                         .is_up = session.status.state == bfd::State::Up,
+                                         .times_down = session.times_down,
+                                         .withheld = session.withheld});
+        }
+    }
     if (running.tls != nullptr) {
         const auto seconds = [](tls::Material::Time time) {
             return std::chrono::duration<double>(time.time_since_epoch()).count();

@@ -119,6 +119,9 @@ v1::Status StatusView::status() const {
     if (running_.flow_records != nullptr) {
         add_flow_records(*out.mutable_flow_records());
     }
+    if (running_.bfd != nullptr) {
+        *out.mutable_bfd() = bfd_summary();
+    }
     return out;
 }
 

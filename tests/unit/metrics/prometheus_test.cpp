@@ -105,6 +105,9 @@ Reading reading() {
     r.backends_without_series = 95;
     r.workers[1].counters[static_cast<size_t>(stats::Counter::FragmentsWaiting)] = 96;
     r.flow_records = {.queued = 81, .logged = 82, .sent = 83, .lost = {{"queue", 84}, {"disk", 85}}};
+    r.bfd = {
+        .connected = true,
+        .sessions = {{.peer = "192.0.2.2", .twin = "up0", .is_up = true, .times_down = 86, .withheld = 87}}};
     r.connections = {.open = 61, .max = 62, .refused_per_source = 63, .refused_all = 64};
     r.tls = {
         .certificate_starts_s = 30, .certificate_expires_s = 32, .authority_expires_s = 33, .broken = true};
@@ -219,6 +222,10 @@ TEST(Metrics, ProbesAndDrain_HC010_DRAIN006) {
                              R"(penstock_flow_records_written_total{destination="collector"} 83)",
                              R"(penstock_flow_records_lost_total{reason="queue"} 84)",
                              R"(penstock_flow_records_lost_total{reason="disk"} 85)",
+                             "penstock_bfd_connected 1",
+                             R"(penstock_bfd_session_up{peer="192.0.2.2",twin="up0"} 1)",
+                             R"(penstock_bfd_session_downs_total{peer="192.0.2.2",twin="up0"} 86)",
+                             R"(penstock_bfd_packets_withheld_total{peer="192.0.2.2",twin="up0"} 87)",
                              "penstock_upgrade_pause_seconds 0.0125",
                              "penstock_tls_certificate_start_timestamp_seconds 30",
                              "penstock_tls_certificate_expiry_timestamp_seconds 32",

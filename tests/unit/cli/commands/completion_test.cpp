@@ -48,7 +48,8 @@ std::string completions_of(const std::string& line, const std::string& services 
 
 TEST(Completion, OffersCommandsAndTheirOptions) {
     EXPECT_THAT(completions_of("penstockctl ge"), "get\n");
-    EXPECT_THAT(completions_of("penstockctl get "), testing::HasSubstr("affinity\nbackends\nconnections\n"));
+    EXPECT_THAT(completions_of("penstockctl get "),
+                testing::HasSubstr("affinity\nbackends\nbfd\nconnections\n"));
     EXPECT_THAT(completions_of("penstockctl get routes --no"), "--no-headers\n");
     EXPECT_THAT(completions_of("penstockctl -o j"), "json\n");
     EXPECT_THAT(completions_of("penstockctl set log-level w"), "warn\n");

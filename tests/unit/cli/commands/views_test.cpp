@@ -269,6 +269,27 @@ TEST(Views, RoutesAndNeighbours) {
         "192.0.2.82  none      -             -  no port is up\n");
 }
 
+TEST(Views, BfdSessions) {
+    const auto sessions = from_text<v1::ListBfdSessionsResponse>(
+        R"(sessions { peer: "192.0.2.2" local: "192.0.2.1" twin: "up0" state: "up" state_age_ms: 75000
+                      min_rx_us: 50000 detect_multiplier: 5 remote_min_tx_us: 60000 remote_detect_multiplier: 3
+                      times_down: 2 received: 10 sent: 11 withheld: 12 unsendable: 13 }
+           sessions { peer: "2001:db8::2" state: "down" min_rx_us: 2500 detect_multiplier: 4
+                      reason: "detection time expired" })");
+    EXPECT_EQ(bfd_table(sessions, false).text(),
+              "PEER         TWIN      STATE  FOR    DETECTION   TIMES-DOWN  REASON\n"
+              "192.0.2.2    up0       up     1m15s  60ms x 3             2  -\n"
+              "2001:db8::2  multihop  down   0.00s  2500us x 4           0  detection time expired\n");
+    EXPECT_EQ(
+        bfd_table(sessions, true).text(),
+        "PEER         TWIN      STATE  FOR    DETECTION   TIMES-DOWN  LOCAL      RECEIVED  SENT  WITHHELD  "
+        "UNSENDABLE  REASON\n"
+        "192.0.2.2    up0       up     1m15s  60ms x 3             2  192.0.2.1        10    11        12  "
+        "        13  -\n"
+        "2001:db8::2  multihop  down   0.00s  2500us x 4           0  -                 0     0         0  "
+        "         0  detection time expired\n");
+}
+
 TEST(Views, ServiceDescription) {
     auto services = from_text<v1::ListServicesResponse>(kServices);
     EXPECT_EQ(service_description(services, from_text<v1::ListBackendsResponse>(kBackends)),

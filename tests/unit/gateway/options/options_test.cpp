@@ -505,6 +505,20 @@ TEST(Options, AMistakeOfTheFile_IsNamedWithItsLine) {
         << "of the command line only";
 }
 
+TEST(Options, Bfd_IsTheSocketOfFrr) {
+    EXPECT_EQ(parse({})->bfd, "");
+    EXPECT_EQ(parse({"--bfd", "off"})->bfd, "");
+    EXPECT_EQ(parse({"--bfd", "frr:/run/frr/bfdd-dp.sock"})->bfd, "/run/frr/bfdd-dp.sock");
+    for (const std::string wrong :
+         {"", "on", "/run/frr/bfdd-dp.sock", "frr:", "frr:/", "frr:relative", "bird:/x"}) {
+        const auto options = parse({"--bfd", wrong});
+        ASSERT_FALSE(options) << wrong;
+        EXPECT_EQ(options.error().what,
+                  "--bfd: \"" + wrong + "\" must be frr: and the absolute path of bfdd's socket, or off");
+    }
+    EXPECT_FALSE(parse({"--bfd", "frr:/" + std::string(107, 'x')})) << "longer than a socket's path";
+}
+
 TEST(Options, CheckConfig_IsAnActionOfItsOwn) {
     EXPECT_EQ(parse({"--check-config"})->action, Options::Action::Check);
 }
@@ -545,6 +559,7 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
                                "--healthz",
                                "--sync-limit",
                                "--vip-presence",
+                               "--bfd",
                                "--withdraw-empty",
                                "--blocklist",
                                "--flow-rules",

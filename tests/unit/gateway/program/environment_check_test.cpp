@@ -148,6 +148,8 @@ TEST_F(EnvironmentCheck, TheSandboxKeepsWhatThePortsUse) {
     EXPECT_TRUE(has(used("0000:03:00.0"), CAP_SYS_RAWIO));
     EXPECT_FALSE(has(used("net_null0"), CAP_CHOWN));
     EXPECT_TRUE(has(used("net_null0", {"--socket-group", "adm"}), CAP_CHOWN));
+    EXPECT_FALSE(has(used("net_null0"), CAP_DAC_OVERRIDE));
+    EXPECT_TRUE(has(used("net_null0", {"--bfd", "frr:/run/frr/bfdd-dp.sock"}), CAP_DAC_OVERRIDE));
 }
 
 }  // namespace environment_check_test
