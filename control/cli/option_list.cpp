@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "control/cli/contexts.hpp"
+#include "control/cli/service_name.hpp"
 #include "control/client/target.hpp"
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/text.hpp"
@@ -103,10 +104,6 @@ Result<std::string> absolute_path(const std::string& given) {
     return given.starts_with('/') ? Result<std::string>(given) : refuse(given, "must be an absolute path");
 }
 
-Result<std::string> service_text(const std::string& given) {
-    return given.empty() ? refuse(given, "must be NAMESPACE/NAME") : Result<std::string>(given);
-}
-
 // The list for --help and completion.
 struct List {
     Request request;
@@ -162,7 +159,7 @@ void add_options(OptionSet& set, Request& request, const Environment& environmen
     set.add("sort", text(request.sort, "COLUMN"),
             "top: column to sort by, by its header (default: the first).");
     set.add("once", flag(request.once), "top: print the rates of one interval, and end.");
-    set.add("service", parsed(request.service, "NAMESPACE/NAME", service_text),
+    set.add("service", parsed(request.service, "NAME|NS/NAME", parse_service_name),
             "capture: only packets of this Service: of its connections, or to its frontends.");
     set.add(
         "point",

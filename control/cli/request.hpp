@@ -10,6 +10,7 @@
 
 #include "control/cli/contexts.hpp"
 #include "control/cli/output.hpp"
+#include "control/cli/service_name.hpp"
 #include "control/client/target.hpp"
 #include "penstock/v1/debug.pb.h"
 #include "penstock/v1/types.pb.h"
@@ -49,7 +50,7 @@ struct Request {
     std::string sort;               // column; "": the first
     bool once = false;
     bool all = false;     // for clear: all Services
-    std::string service;  // for capture: NAME or NS/NAME; "": any
+    ServiceName service;  // for capture
     std::vector<v1::CaptureRequest::Point> points;
     v1::CaptureRequest::Form form = v1::CaptureRequest::FORM_RECEIVED;
     uint64_t records_max = 0;  // 0: no limit

@@ -64,6 +64,8 @@ COMPLETIONS = (
     ("penstockctl get ro --context edge-", ["edge-1", "edge-2"]),
     ("penstockctl describe service sho", ["shop/web"]),
     ("penstockctl get services -n sh", ["shop"]),
+    ("penstockctl capture --service sho", ["shop/web"]),
+    ("penstockctl top sho", ["shop/web"]),
     ("penstockctl describe pool pub", ["public"]),
 )
 

@@ -11,6 +11,7 @@
 #include "control/cli/capture_filter.hpp"
 #include "control/cli/commands/list.hpp"
 #include "control/cli/interrupt.hpp"
+#include "control/cli/service_name.hpp"
 
 namespace penstock::cli {
 namespace {
@@ -54,7 +55,7 @@ class Output {
     int fd_ = -1;
 };
 
-Result<v1::CaptureRequest> capture_request(const Request& request) {
+Result<v1::CaptureRequest> capture_request(Gateway& gateway, const Request& request) {
     v1::CaptureRequest wanted;
     std::string filter;
     for (const std::string& word : request.arguments) {
@@ -70,15 +71,13 @@ Result<v1::CaptureRequest> capture_request(const Request& request) {
     }
     wanted.set_filter_text(filter);
     wanted.set_form(request.form);
-    if (!request.service.empty()) {
-        const size_t slash = request.service.find('/');
-        const std::string fallback = request.namespace_name.empty() ? "default" : request.namespace_name;
-        wanted.set_namespace_(slash == std::string::npos ? fallback : request.service.substr(0, slash));
-        wanted.set_name(slash == std::string::npos ? request.service : request.service.substr(slash + 1));
-        if (wanted.namespace_().empty() || wanted.name().empty()) {
-            return fail(Errc::InvalidArgument,
-                        "--service: \"" + request.service + "\" must be NAMESPACE/NAME");
-        }
+    if (!request.service.name.empty()) {
+        PENSTOCK_TRY(const auto service, service_name_from(gateway, request, request.service));
+        wanted.set_namespace_(service.namespace_name);
+        wanted.set_name(service.name);
+    } else if (!request.namespace_name.empty()) {
+        return fail(Errc::InvalidArgument, "--namespace " + request.namespace_name +
+                                               ": capture selects a Service: pass --service NAME too");
     }
     if (request.client.port() != 0) {
         return fail(Errc::InvalidArgument,
@@ -96,7 +95,7 @@ Result<v1::CaptureRequest> capture_request(const Request& request) {
 }
 
 Result<int> perform_capture(Gateway* gateway, const Request& request) {
-    PENSTOCK_TRY(const auto wanted, capture_request(request));
+    PENSTOCK_TRY(const auto wanted, capture_request(*gateway, request));
     if (request.capture_file.empty() && ::isatty(STDOUT_FILENO) == 1) {
         return fail(Errc::InvalidArgument,
                     "capture: standard output is a terminal: pass -w FILE, or pipe to tcpdump -r - or "

@@ -12,7 +12,7 @@ Result<std::string> run_clear_affinity(Gateway* gateway, const Request& request)
     }
     v1::ClearAffinityRequest which;
     if (!request.all) {
-        PENSTOCK_TRY(const auto name, service_name_from(request));
+        PENSTOCK_TRY(const auto name, service_name_from(*gateway, request));
         which.set_namespace_(name.namespace_name);
         which.set_name(name.name);
     }

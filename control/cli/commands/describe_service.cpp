@@ -171,7 +171,7 @@ std::optional<v1::ServiceAddresses> refusal_of(Gateway& gateway, const ServiceNa
 }
 
 Result<std::string> run_describe_service(Gateway* gateway, const Request& request) {
-    PENSTOCK_TRY(const auto named, service_name_from(request));
+    PENSTOCK_TRY(const auto named, service_name_from(*gateway, request));
     const std::string& namespace_name = named.namespace_name;
     v1::ListServicesRequest which;
     which.set_namespace_(namespace_name);

@@ -24,7 +24,7 @@ Result<std::string_view> scheduler_from(const std::string& text) {
 }
 
 Result<std::string> run_set_scheduler(Gateway* gateway, const Request& request) {
-    PENSTOCK_TRY(const auto name, service_name_from(request));
+    PENSTOCK_TRY(const auto name, service_name_from(*gateway, request));
     PENSTOCK_TRY(const auto scheduler, scheduler_from(request.arguments[1]));
     v1::ListServicesRequest wanted;
     wanted.set_namespace_(name.namespace_name);

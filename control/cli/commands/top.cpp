@@ -8,6 +8,7 @@
 
 #include "control/cli/commands/list.hpp"
 #include "control/cli/output.hpp"
+#include "control/cli/service_name.hpp"
 #include "control/cli/top/screen.hpp"
 #include "control/cli/top/terminal.hpp"
 
@@ -43,11 +44,12 @@ Result<top::Selection> selection_from(const Request& request) {
 }
 
 // For files, pipes and programs: one table or object for each interval.
-Result<int> print_rates(Gateway& gateway, const Request& request, const top::Selection& selection) {
-    PENSTOCK_TRY(auto before, top::take_sample(gateway, selection.view, request.namespace_name));
+Result<int> print_rates(Gateway& gateway, const Request& request, const top::Selection& selection,
+                        const ServiceName& which) {
+    PENSTOCK_TRY(auto before, top::take_sample(gateway, selection.view, which));
     for (bool is_first = true;; is_first = false) {
         std::this_thread::sleep_until(before.taken + request.interval);
-        PENSTOCK_TRY(auto after, top::take_sample(gateway, selection.view, request.namespace_name));
+        PENSTOCK_TRY(auto after, top::take_sample(gateway, selection.view, which));
         const top::Rates rates = top::rates_between(before, after);
         constexpr size_t kWidth = 120;
         std::cout << (is_first ? "" : "\n")
@@ -63,7 +65,7 @@ Result<int> print_rates(Gateway& gateway, const Request& request, const top::Sel
 }
 
 // Full screen, until q or a signal. An error of the gateway is shown, and the next reading tried.
-int show_rates(Gateway& gateway, const Request& request, top::Selection selection) {
+int show_rates(Gateway& gateway, const Request& request, top::Selection selection, const ServiceName& which) {
     const top::Terminal terminal;
     const char* no_colour = std::getenv("NO_COLOR");  // no-color.org
     const bool is_coloured = no_colour == nullptr || *no_colour == '\0';
@@ -72,7 +74,7 @@ int show_rates(Gateway& gateway, const Request& request, top::Selection selectio
     auto next_reading = Clock::now();
     while (!selection.quits && !terminal.is_over()) {
         if (Clock::now() >= next_reading) {
-            auto sample = top::take_sample(gateway, selection.view, request.namespace_name);
+            auto sample = top::take_sample(gateway, selection.view, which);
             // The first rates of a view come soon.
             constexpr milliseconds kFirst{250};
             next_reading = Clock::now() + (after ? request.interval : std::min(kFirst, request.interval));
@@ -104,12 +106,13 @@ int show_rates(Gateway& gateway, const Request& request, top::Selection selectio
 
 Result<int> perform_top(Gateway* gateway, const Request& request) {
     PENSTOCK_TRY(const auto selection, selection_from(request));
+    PENSTOCK_TRY(const auto which, service_filter_from(request));
     if (request.once || request.is_structured() || !top::Terminal::is_available()) {
-        return print_rates(*gateway, request, selection);
+        return print_rates(*gateway, request, selection, which);
     }
     // An unreachable gateway is an error of the command, not of the screen.
     PENSTOCK_TRY_STATUS(gateway->status());
-    return show_rates(*gateway, request, selection);
+    return show_rates(*gateway, request, selection, which);
 }
 
 }  // namespace
@@ -117,9 +120,12 @@ Result<int> perform_top(Gateway* gateway, const Request& request) {
 Command top_command() {
     return {
         .words = {"top"},
-        .options = {"view", "sort", "once", "interval", "namespace", "output"},
+        .arguments = "[NAME|NS/NAME]",
+        .arguments_max = 1,
+        .options = {"view", "sort", "once", "interval", "namespace", "all-namespaces", "output"},
         .summary =
-            "Show live rates of services, backends, workers, ports, drops or clients. Keys: s b w p d c "
+            "Show live rates of services, backends, workers, ports, drops or clients; a Service selects rows "
+            "of services, backends and clients. Keys: s b w p d c "
             "view, < > sort, r reverse, arrows scroll, q quit. Without a terminal, print them each interval",
         .run = nullptr,
         .perform = perform_top};

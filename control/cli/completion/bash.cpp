@@ -36,6 +36,7 @@ constexpr const char* kBashHead = R"sh(_penstockctl() {
         --gateway|--sync-server)
             [[ unix: == "$current"* ]] && words=unix:
             [[ $current == unix:* ]] && words=$(compgen -f -P unix: -- "${current#unix:}") ;;
+        --service) words=$(_penstockctl_services "${typed[@]:1}") ;;
         -n|--namespace) words=$(_penstockctl_services "${typed[@]:1}" | cut -d/ -f1) ;;
     esac
     if [[ -z $words ]]; then
@@ -50,12 +51,9 @@ constexpr const char* kBashTail = R"sh(                -*) ;;
         case $path in
 )sh";
 constexpr const char* kBashEnd = R"sh(        esac
-        case $path in
-            "get services"|"get backends"|"get affinity"|"get addresses"|"describe service"|"set scheduler"|"clear affinity")
-                [[ $current == -* ]] || words+=" $(_penstockctl_services "${typed[@]:1}")" ;;
-            "describe pool")
-                [[ $current == -* ]] || words+=" $(_penstockctl_pools "${typed[@]:1}")" ;;
-        esac
+        [[ $current == -* ]] || case $path in
+)sh";
+constexpr const char* kBashReply = R"sh(        esac
     fi
     COMPREPLY=($(compgen -W "$words" -- "$current"))
     if [[ $current == *:* && $COMP_WORDBREAKS == *:* ]]; then
@@ -100,6 +98,17 @@ _penstockctl_pools() {
 }
 )sh";
 
+// The commands whose next word is a name of this kind, as a pattern of `case`.
+std::string paths_with(Names names) {
+    std::string text;
+    for (const NamedCommand& each : named_commands()) {
+        if (each.names == names) {
+            text += (text.empty() ? "\"" : "|\"") + each.path + "\"";
+        }
+    }
+    return text;
+}
+
 }  // namespace
 
 std::string bash_completion() {
@@ -109,9 +118,14 @@ std::string bash_completion() {
         cases += "            " + (path.contains(' ') ? "\"" + path + " \"*|" : "") + "\"" + path +
                  "\") words=\"" + joined(words, " ") + "\" ;;\n";
     }
+    const std::string names = "            " + paths_with(Names::Services) +
+                              ") words+=\" $(_penstockctl_services \"${typed[@]:1}\")\" ;;\n            " +
+                              paths_with(Names::Pools) +
+                              ") words+=\" $(_penstockctl_pools \"${typed[@]:1}\")\" ;;\n";
     const std::string with_value = "                " + joined(options_with_value(), "|") + ") ((i++)) ;;\n";
     return std::string("# bash completion for penstockctl: source <(penstockctl completion bash)\n") +
-           kBashHead + with_value + kBashTail + cases + kBashEnd + "complete -F _penstockctl penstockctl\n";
+           kBashHead + with_value + kBashTail + cases + kBashEnd + names + kBashReply +
+           "complete -F _penstockctl penstockctl\n";
 }
 
 }  // namespace penstock::cli

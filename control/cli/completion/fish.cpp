@@ -50,6 +50,9 @@ std::string option_line(const options::OptionSet::Option& option, const std::str
         case Kind::Namespace:
             line += " -x -a '(__penstockctl_services | string replace -r \"/.*\" \"\" | sort -u)'";
             break;
+        case Kind::Service:
+            line += " -x -a '(__penstockctl_services)'";
+            break;
         case Kind::Words:
             for (const std::string& word : values.words) {
                 words += (words.empty() ? "" : " ") + word;

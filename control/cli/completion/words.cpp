@@ -75,7 +75,8 @@ std::vector<NamedCommand> named_commands() {
     return {{"get services", Names::Services},     {"get backends", Names::Services},
             {"get affinity", Names::Services},     {"get addresses", Names::Services},
             {"describe service", Names::Services}, {"set scheduler", Names::Services},
-            {"clear affinity", Names::Services},   {"describe pool", Names::Pools}};
+            {"clear affinity", Names::Services},   {"top", Names::Services},
+            {"describe pool", Names::Pools}};
 }
 
 OptionValues values_of(const options::OptionSet::Option& option) {
@@ -89,6 +90,9 @@ OptionValues values_of(const options::OptionSet::Option& option) {
     }
     if (option.name == "namespace") {
         return {Kind::Namespace, {}};
+    }
+    if (option.name == "service") {
+        return {Kind::Service, {}};
     }
     if (option.name == "proto") {
         return {Kind::Words, {"tcp", "udp", "sctp"}};

@@ -37,7 +37,7 @@ struct NamedCommand {
 
 // The values of an option.
 struct OptionValues {
-    enum class Kind : uint8_t { None, Any, Words, Files, Target, Context, Namespace };
+    enum class Kind : uint8_t { None, Any, Words, Files, Target, Context, Namespace, Service };
     Kind kind = Kind::Any;
     std::vector<std::string> words;  // Kind::Words
 };

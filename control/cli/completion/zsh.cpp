@@ -85,6 +85,9 @@ std::string values_by_option() {
             case Kind::Namespace:
                 cases += "compadd -- ${(u)${(f)\"$(_penstockctl_service_names)\"}%%/*}; return ;;\n";
                 break;
+            case Kind::Service:
+                cases += "compadd -- ${(f)\"$(_penstockctl_service_names)\"}; return ;;\n";
+                break;
             default:
                 cases += "return ;;\n";
         }

@@ -22,9 +22,10 @@ uint64_t part_of(uint64_t part, uint64_t whole) {
     return whole == 0 ? 0 : part * 10'000 / whole;
 }
 
-Result<std::vector<Row>> services_in(Gateway& gateway, const std::string& namespace_name) {
+Result<std::vector<Row>> services_in(Gateway& gateway, const ServiceName& which) {
     v1::ListServicesRequest request;
-    request.set_namespace_(namespace_name);
+    request.set_namespace_(which.namespace_name);
+    request.set_name(which.name);
     PENSTOCK_TRY(const auto answer, gateway.services(request));
     std::vector<Row> rows;
     for (const v1::ServiceStatus& service : answer.services()) {
@@ -38,9 +39,10 @@ Result<std::vector<Row>> services_in(Gateway& gateway, const std::string& namesp
     return rows;
 }
 
-Result<std::vector<Row>> backends_in(Gateway& gateway, const std::string& namespace_name) {
+Result<std::vector<Row>> backends_in(Gateway& gateway, const ServiceName& which) {
     v1::ListBackendsRequest request;
-    request.set_namespace_(namespace_name);
+    request.set_namespace_(which.namespace_name);
+    request.set_service(which.name);
     PENSTOCK_TRY(const auto answer, gateway.backends(request));
     std::vector<Row> rows;
     for (const v1::BackendStatus& backend : answer.backends()) {
@@ -102,14 +104,22 @@ std::string client_network(const std::string& client) {
     return network.to_string() + (is_v4 ? "/24" : "/56");
 }
 
+bool matches(const ServiceName& which, const v1::ServiceKey& service) {
+    return (which.namespace_name.empty() || which.namespace_name == service.namespace_()) &&
+           (which.name.empty() || which.name == service.name());
+}
+
 // The gateway has no counters by client: the connections in its tables are counted.
-Result<std::vector<Row>> clients_in(Gateway& gateway, std::string& note) {
+Result<std::vector<Row>> clients_in(Gateway& gateway, const ServiceName& which, std::string& note) {
     v1::ListConnectionsRequest request;
     request.set_limit(kClientConnectionsMax);
     std::map<std::string, Row> by_prefix;
     uint32_t read = 0;
     PENSTOCK_TRY_STATUS(gateway.connections(request, [&](const v1::Connection& connection) {
         ++read;
+        if (!matches(which, connection.service())) {
+            return;
+        }
         std::string prefix = client_network(connection.client().address());
         Row& row = by_prefix.try_emplace(prefix, Row{prefix, {0, 0}, ""}).first->second;
         row.values[0] += 1;
@@ -246,7 +256,7 @@ const ViewSpec& spec_of(View view) {
     return *found;
 }
 
-Result<Sample> take_sample(Gateway& gateway, View view, const std::string& namespace_name) {
+Result<Sample> take_sample(Gateway& gateway, View view, const ServiceName& which) {
     PENSTOCK_TRY(const auto status, gateway.status());
     PENSTOCK_TRY(const auto ports, gateway.ports());
     PENSTOCK_TRY(const auto counters, gateway.counters());
@@ -259,11 +269,11 @@ Result<Sample> take_sample(Gateway& gateway, View view, const std::string& names
                   .note = {}};
     switch (view) {
         case View::Services: {
-            PENSTOCK_TRY(sample.rows, services_in(gateway, namespace_name));
+            PENSTOCK_TRY(sample.rows, services_in(gateway, which));
             break;
         }
         case View::Backends: {
-            PENSTOCK_TRY(sample.rows, backends_in(gateway, namespace_name));
+            PENSTOCK_TRY(sample.rows, backends_in(gateway, which));
             break;
         }
         case View::Workers: {
@@ -278,7 +288,7 @@ Result<Sample> take_sample(Gateway& gateway, View view, const std::string& names
             sample.rows = drops_in(counters);
             break;
         case View::Clients: {
-            PENSTOCK_TRY(sample.rows, clients_in(gateway, sample.note));
+            PENSTOCK_TRY(sample.rows, clients_in(gateway, which, sample.note));
             break;
         }
     }

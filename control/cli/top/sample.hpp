@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "control/cli/gateway.hpp"
+#include "control/cli/service_name.hpp"
 
 namespace penstock::cli::top {
 
@@ -74,9 +75,9 @@ struct Sample {
 // Connections that the view Clients reads at most: listing 100,000 takes about a second.
 inline constexpr uint32_t kClientConnectionsMax = 100'000;
 
-// Reads the counters that the view needs. Blocks for its calls. `namespace_name`: only Services of this
-// namespace; "": all.
-[[nodiscard]] Result<Sample> take_sample(Gateway& gateway, View view, const std::string& namespace_name);
+// Reads the counters that the view needs. Blocks for its calls. The views of Services, backends and clients
+// cover `which` only.
+[[nodiscard]] Result<Sample> take_sample(Gateway& gateway, View view, const ServiceName& which = {});
 
 struct RatedRow {
     std::string name;

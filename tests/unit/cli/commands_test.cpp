@@ -101,6 +101,9 @@ TEST_F(CommandTest, EveryCommandTakesAServiceWithOrWithoutItsNamespace) {
                   "shop/web");
         EXPECT_TRUE(run(with_name({"clear", "affinity"})));
         EXPECT_EQ(gateway_.clear_request.namespace_() + "/" + gateway_.clear_request.name(), "shop/web");
+        EXPECT_FALSE(run(with_name({"get", "addresses"}))) << "there is none";
+        EXPECT_EQ(gateway_.addresses_request.namespace_() + "/" + gateway_.addresses_request.name(),
+                  "shop/web");
     }
     EXPECT_TRUE(run({"get", "affinity", "web"}));
     EXPECT_EQ(gateway_.affinity_request.namespace_(), "")
@@ -488,13 +491,56 @@ TEST_F(CommandTest, YamlSaysWhatJsonSays) {
 }
 
 TEST_F(CommandTest, DescribeTakesANameWithOrWithoutItsNamespace) {
-    gateway_.services_.add_services();
-    EXPECT_TRUE(run({"describe", "service", "shop/web"}));
-    EXPECT_EQ(gateway_.services_request.namespace_() + "|" + gateway_.services_request.name(), "shop|web");
-    EXPECT_TRUE(run({"describe", "service", "web"}));
-    EXPECT_EQ(gateway_.services_request.namespace_(), "default");
-    EXPECT_TRUE(run({"describe", "service", "web", "-n", "shop"}));
-    EXPECT_EQ(gateway_.backends_request.namespace_(), "shop");
+    gateway_.add_service("shop", "web");
+    for (const Words& name : {Words{"shop/web"}, Words{"web"}, Words{"web", "-n", "shop"}}) {
+        Words words{"describe", "service"};
+        words.insert(words.end(), name.begin(), name.end());
+        gateway_.services_requests.clear();
+        EXPECT_TRUE(run(words));
+        EXPECT_EQ(gateway_.services_request.namespace_() + "|" + gateway_.services_request.name(),
+                  "shop|web");
+        EXPECT_EQ(gateway_.backends_request.namespace_(), "shop");
+        EXPECT_EQ(gateway_.services_requests.size(), name == Words{"web"} ? 2u : 1u)
+            << "only a bare name is looked up";
+    }
+}
+
+TEST_F(CommandTest, ABareNameMeansTheOnlyServiceOfThatName) {
+    gateway_.add_service("shop", "web");
+    EXPECT_TRUE(run({"clear", "affinity", "web"}));
+    EXPECT_EQ(gateway_.clear_request.namespace_() + "|" + gateway_.clear_request.name(), "shop|web");
+    EXPECT_NE(run({"set", "scheduler", "web", "lc"}).error().what.find("--namespace shop service web "),
+              std::string::npos);
+    // Two ports of one Service are one name; another namespace is another.
+    gateway_.add_service("shop", "web");
+    EXPECT_TRUE(run({"clear", "affinity", "web"}));
+    gateway_.add_service("default", "web");
+    gateway_.clear_request.Clear();
+    for (const Words& words : {Words{"describe", "service", "web"}, Words{"clear", "affinity", "web"},
+                               Words{"set", "scheduler", "web", "lc"}}) {
+        const auto refused = run(words);
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().what,
+                  "service web: several namespaces have this name; pass one of default/web, shop/web");
+        EXPECT_EQ(exit_code(refused.error()), kExitUsage);
+    }
+    EXPECT_EQ(gateway_.clear_request.name(), "") << "nothing is cleared";
+    EXPECT_TRUE(run({"clear", "affinity", "web", "-n", "shop"}));
+    EXPECT_EQ(gateway_.clear_request.namespace_(), "shop");
+}
+
+TEST_F(CommandTest, ABareNameThatNoNamespaceHasIsNotFound) {
+    gateway_.services_error = Error{Errc::NotFound, "there is no service */web"};
+    for (const Words& words : {Words{"describe", "service", "web"}, Words{"clear", "affinity", "web"},
+                               Words{"set", "scheduler", "web", "lc"}}) {
+        const auto refused = run(words);
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().what,
+                  "there is no service web in any namespace; penstockctl get services lists all");
+        EXPECT_EQ(exit_code(refused.error()), kExitRefused);
+    }
+    gateway_.services_error = Error{Errc::Unavailable, "gone"};
+    EXPECT_EQ(run({"clear", "affinity", "web"}).error().what, "gone");
 }
 
 TEST_F(CommandTest, ExplainNamesTheArgumentThatIsMissing) {
@@ -560,7 +606,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"nothing", {}, "a command is missing"},
         Refusal{"no_such_command", {"get", "pods"}, "no command get pods; get takes services, backends"},
         Refusal{"half_a_command", {"get"}, "no command get"},
-        Refusal{"capture_of_an_empty_name", {"capture", "--service", ""}, "must be NAMESPACE/NAME"},
+        Refusal{"capture_of_an_empty_name", {"capture", "--service", ""}, "must be NAME or NAMESPACE/NAME"},
         Refusal{"too_many", {"get", "ports", "x"}, "get ports takes no arguments"},
         Refusal{"too_few", {"describe", "service"}, "takes NAME|NS/NAME"},
         Refusal{"unknown", {"status", "--colour"}, "--colour"},

@@ -24,8 +24,16 @@ class FakeGateway final : public Gateway {
     }
     Result<v1::ListPortsResponse> ports() override { return answer(ports_); }
     Result<v1::ListWorkersResponse> workers() override { return answer(workers_); }
+    // A service port of services_.
+    v1::ServiceStatus& add_service(const std::string& namespace_name, const std::string& name) {
+        v1::ServiceStatus& service = *services_.add_services();
+        service.mutable_desired()->mutable_key()->set_namespace_(namespace_name);
+        service.mutable_desired()->mutable_key()->set_name(name);
+        return service;
+    }
     Result<v1::ListServicesResponse> services(const v1::ListServicesRequest& request) override {
         services_request = request;
+        services_requests.push_back(request);
         return services_error ? Result<v1::ListServicesResponse>(std::unexpected(*services_error))
                               : answer(services_);
     }
@@ -120,6 +128,7 @@ class FakeGateway final : public Gateway {
     v1::ListAddressesResponse addresses_;
 
     v1::ListServicesRequest services_request;
+    std::vector<v1::ListServicesRequest> services_requests;
     v1::ListBackendsRequest backends_request;
     v1::ListConnectionsRequest connections_request;
     v1::ListAffinityRequest affinity_request;

@@ -245,7 +245,7 @@ TEST_F(PoolsTest, JsonAndYamlHaveTheSameContent) {
 }
 
 TEST_F(PoolsTest, DescribeServiceMentionsTheRefusal_LB024) {
-    gateway_.services_.add_services()->mutable_desired()->mutable_key()->set_name("gone");
+    gateway_.add_service("default", "gone");
     const std::string without = service_description(gateway_.services_, {});
     keep_only("gone");
     EXPECT_EQ(run({"describe", "service", "gone"}).value(), without + R"(
@@ -261,7 +261,7 @@ LoadBalancer addresses of default/gone
 }
 
 TEST_F(PoolsTest, DescribeServiceWorksWithoutPenstockSync) {
-    gateway_.services_.add_services()->mutable_desired()->mutable_key()->set_name("gone");
+    gateway_.add_service("default", "gone");
     for (const Errc code : {Errc::Unavailable, Errc::NotFound, Errc::Unsupported, Errc::PermissionDenied}) {
         gateway_.addresses_error = Error{code, "no"};
         EXPECT_EQ(run({"describe", "service", "gone"}).value(), service_description(gateway_.services_, {}));
@@ -275,6 +275,8 @@ TEST_F(PoolsTest, AServiceThatTheGatewayLacksIsExplainedByItsRefusal_LB024) {
         "there is no service shop/new at the gateway; penstock-sync refuses its request for an address: "
         "NoPool: no pool gives IPv4");
     const std::string explained = run({"describe", "service", "shop/new"}).error().what;
+    EXPECT_EQ(run({"describe", "service", "new"}).error().what, explained)
+        << "its namespace is that of penstock-sync";
     gateway_.services_error = Error{Errc::NotFound, "there is no service shop/new"};
     EXPECT_EQ(run({"describe", "service", "shop/new"}).error().what, explained) << "as penstockd answers";
     gateway_.addresses_error = Error{Errc::Unavailable, "no"};

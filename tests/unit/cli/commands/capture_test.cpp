@@ -87,20 +87,27 @@ TEST_F(CaptureCommand, SendsTheSelection) {
     EXPECT_EQ(request.snap_bytes(), 256u);
     EXPECT_EQ(request.form(), v1::CaptureRequest::FORM_EITHER);
 
+    gateway_.add_service("tools", "web");
     EXPECT_EQ(run_to_file({"--service", "web"}).value(), 0);
-    EXPECT_EQ(gateway_.capture_request.namespace_(), "default");
+    EXPECT_EQ(gateway_.capture_request.namespace_(), "tools");
     EXPECT_EQ(run_to_file({"--service", "web", "-n", "shop"}).value(), 0);
     EXPECT_EQ(gateway_.capture_request.namespace_(), "shop");
 }
 
 TEST_F(CaptureCommand, AWrongRequest_LeavesTheFileAsItIs) {
     std::ofstream(file()) << "former";
+    gateway_.add_service("tools", "web");
+    gateway_.add_service("shop", "web");
     const struct {
         Words words;
         std::string what;
     } rows[] = {
         {{"tcp", "and", "and"}, "filter, column 9: "},
-        {{"--service", "shop/"}, "--service: \"shop/\" must be NAMESPACE/NAME"},
+        {{"--service", "shop/"}, "--service: \"shop/\" must be NAME or NAMESPACE/NAME"},
+        {{"--service", "shop/web", "-n", "tools"}, "service shop/web: contradicts --namespace tools"},
+        {{"--service", "web"},
+         "service web: several namespaces have this name; pass one of shop/web, tools/web"},
+        {{"-n", "shop"}, "--namespace shop: capture selects a Service: pass --service NAME too"},
         {{"--client", "192.0.2.1:80"},
          "--client: capture takes an address; put the port into the filter: port 80"},
         {{"--point", "rx,ingress"}, "--point: \"ingress\""},

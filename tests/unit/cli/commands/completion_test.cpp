@@ -75,6 +75,8 @@ TEST(Completion, OffersServicesOfTheGatewayThatTheLineNames) {
     std::getline(called, line);
     EXPECT_EQ(line, "--gateway unix:/run/x.sock get services --no-headers --timeout 1");
     EXPECT_THAT(completions_of("penstockctl get services -n s", kServices), "shop\n");
+    EXPECT_THAT(completions_of("penstockctl capture --service sho", kServices), "shop/web\n");
+    EXPECT_THAT(completions_of("penstockctl top sho", kServices), "shop/web\n");
 }
 
 TEST(Completion, OffersPoolsOfThePenstockSyncThatTheLineNames) {

@@ -49,7 +49,7 @@ cli::test::FakeGateway gateway_with_traffic() {
 
 TEST(TopSample, EachViewReadsItsCounters) {
     auto gateway = gateway_with_traffic();
-    const auto rows = [&](View view) { return take_sample(gateway, view, "").value().rows; };
+    const auto rows = [&](View view) { return take_sample(gateway, view).value().rows; };
     EXPECT_EQ(rows(View::Services),
               (std::vector<Row>{{"shop/web:http/TCP", {10, 100, 90, 5000, 9000, 3, 4}, ""}}));
     EXPECT_EQ(rows(View::Backends), (std::vector<Row>{{"10.0.0.1:80 shop/web/TCP", {10, 3, 4}, "up"},
@@ -63,8 +63,14 @@ TEST(TopSample, EachViewReadsItsCounters) {
                                                      {"192.0.3.0/24", {1, 0}, ""},
                                                      {"2001:db8:1:200::/56", {2, 0}, ""}}));
     EXPECT_EQ(gateway.connections_request.limit(), kClientConnectionsMax);
-    const auto sample = take_sample(gateway, View::Services, "shop").value();
-    EXPECT_EQ(gateway.services_request.namespace_(), "shop");
+    const auto sample = take_sample(gateway, View::Services, {"shop", "web"}).value();
+    EXPECT_EQ(gateway.services_request.namespace_() + "/" + gateway.services_request.name(), "shop/web");
+    EXPECT_TRUE(take_sample(gateway, View::Backends, {"shop", "web"}));
+    EXPECT_EQ(gateway.backends_request.namespace_() + "/" + gateway.backends_request.service(), "shop/web");
+    gateway.connections_[0].mutable_service()->set_namespace_("shop");
+    gateway.connections_[0].mutable_service()->set_name("web");
+    EXPECT_EQ(take_sample(gateway, View::Clients, {"", "web"})->rows,
+              (std::vector<Row>{{"192.0.2.0/24", {1, 1}, ""}}));
     EXPECT_EQ(sample.totals, (std::vector<uint64_t>{1000, 50000, 907, 45000, 12, 30, 400}));
     for (const ViewSpec& view : all_views()) {
         for (const Row& row : rows(view.view)) {
@@ -76,7 +82,7 @@ TEST(TopSample, EachViewReadsItsCounters) {
 TEST(TopSample, AnErrorOfTheGatewayIsReturned) {
     cli::test::FakeGateway gateway;
     gateway.error = Error{Errc::Unavailable, "gone"};
-    EXPECT_EQ(take_sample(gateway, View::Ports, "").error().what, "gone");
+    EXPECT_EQ(take_sample(gateway, View::Ports).error().what, "gone");
 }
 
 class TopRates : public testing::Test {
