@@ -176,6 +176,18 @@ class Checker {
 
 }  // namespace
 
+std::vector<std::string> mistakes_in(std::vector<Pool> pools,
+                                     const std::vector<ProtectedPrefix>& protected_prefixes) {
+    Checker checker(protected_prefixes);
+    std::vector<std::string> mistakes;
+    for (Pool& pool : pools) {
+        if (const Status checked = checker.check(pool); !checked) {
+            mistakes.push_back(checked.error().what);
+        }
+    }
+    return mistakes;
+}
+
 Result<std::vector<Pool>> validate(std::vector<Pool> pools,
                                    const std::vector<ProtectedPrefix>& protected_prefixes) {
     Checker checker(protected_prefixes);

@@ -17,6 +17,11 @@ struct ProtectedPrefix {
     std::string what;  // for the error: "the Pods' addresses"
 };
 
+// One mistake of each pool that breaks a rule, in the words of validate(). A pool that breaks one takes part in
+// the rules about several pools as far as it was valid.
+[[nodiscard]] std::vector<std::string> mistakes_in(std::vector<Pool> pools,
+                                                   const std::vector<ProtectedPrefix>& protected_prefixes);
+
 // Sorts the ranges of the pools as the allocator requires, and validates the whole list: names, ranges,
 // overlaps between pools and with protected prefixes, reservations, fences. Error: InvalidArgument, which
 // names pool and field. The caller keeps the previous list in this case.

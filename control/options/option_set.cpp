@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
+#include <cctype>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 #include <utility>
 
 #include "control/options/ini_lines.hpp"
+#include "control/options/mistakes.hpp"
 
 namespace penstock::options {
 namespace {
@@ -40,6 +42,43 @@ class Form final : public po::typed_value<std::string> {
     const Value::Arity arity_;
     const std::string name_;
 };
+
+// Removes the argument that an error of Boost is about, and the value behind it, so that the other arguments
+// can be read. False if it is not found.
+bool remove_culprit(std::vector<std::string>& arguments, const po::error_with_option_name& error) {
+    const std::string name = error.get_option_name();
+    const auto culprit = std::ranges::find_if(arguments, [&](const std::string& argument) {
+        return !name.empty() && (argument == name || argument.starts_with(name + "="));
+    });
+    if (culprit == arguments.end()) {
+        return false;
+    }
+    const auto next = std::next(culprit);
+    const bool has_value = *culprit == name && next != arguments.end() && !next->starts_with('-');
+    arguments.erase(culprit, std::next(next, has_value ? 1 : 0));
+    return true;
+}
+
+// Whether Boost reads a line of an INI file as an option or a section.
+bool is_ini_line(std::string_view content) {
+    return content.empty() || content.contains('=') || (content.starts_with('[') && content.ends_with(']'));
+}
+
+// Whether `text` contains "--NAME", not as a part of a longer name.
+bool mentions(std::string_view text, const std::string& name) {
+    if (name.empty()) {
+        return false;
+    }
+    const std::string spelled = "--" + name;
+    for (size_t at = text.find(spelled); at != std::string_view::npos; at = text.find(spelled, at + 1)) {
+        const size_t end = at + spelled.size();
+        if (end == text.size() ||
+            (text[end] != '-' && std::isalnum(static_cast<unsigned char>(text[end])) == 0)) {
+            return true;
+        }
+    }
+    return false;
+}
 
 // Boost's list of the groups.
 template <typename Groups>
@@ -128,56 +167,90 @@ Status OptionSet::take(const std::string& name, const std::vector<std::string>& 
     return {};
 }
 
-Result<std::vector<std::string>> OptionSet::read_words(const std::vector<std::string>& arguments) try {
+std::vector<std::string> OptionSet::read_line(const std::vector<std::string>& arguments, Mistakes& mistakes) {
     constexpr int kStyle = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
     const auto all = described(groups_, true);
-    const auto parsed =
-        po::command_line_parser(with_joined_switches(arguments)).options(all).style(kStyle).run();
-    std::vector<std::string> words;
-    for (const auto& option : parsed.options) {
-        if (option.string_key.empty()) {
-            words.insert(words.end(), option.value.begin(), option.value.end());
-        } else {
-            PENSTOCK_TRY_STATUS(take(option.string_key, option.value, true));
+    auto left = with_joined_switches(arguments);
+    while (true) {
+        try {
+            std::vector<std::string> words;
+            for (const auto& option :
+                 po::command_line_parser(left).options(all).style(kStyle).run().options) {
+                if (option.string_key.empty()) {
+                    words.insert(words.end(), option.value.begin(), option.value.end());
+                } else {
+                    mistakes.note(take(option.string_key, option.value, true));
+                }
+            }
+            return words;
+        } catch (const po::error_with_option_name& error) {
+            mistakes.note({Errc::InvalidArgument, error.what()});
+            if (!remove_culprit(left, error)) {
+                return {};
+            }
+        } catch (const po::error& error) {
+            mistakes.note({Errc::InvalidArgument, error.what()});
+            return {};
         }
     }
-    return words;
-} catch (const po::error& error) {
-    return invalid(error.what());
 }
 
-Status OptionSet::parse_ini(const std::string& text) try {
-    std::istringstream stream(text);
-    const auto all = described(groups_, false);
-    for (const auto& option : po::parse_config_file(stream, all).options) {
-        PENSTOCK_TRY_STATUS(take(option.string_key, option.value, false));
+Result<std::vector<std::string>> OptionSet::read_words(const std::vector<std::string>& arguments) {
+    Mistakes mistakes;
+    auto words = read_line(arguments, mistakes);
+    return mistakes.empty() ? Result<std::vector<std::string>>(std::move(words))
+                            : invalid(mistakes.lines().front());
+}
+
+void OptionSet::parse_ini(const std::string& text, Mistakes& mistakes) try {
+    std::string readable;
+    for (size_t begin = 0; begin < text.size();) {
+        const size_t end = std::min(text.find('\n', begin), text.size());
+        const std::string line = text.substr(begin, end - begin);
+        const std::string content(trimmed(line.substr(0, line.find('#'))));
+        if (is_ini_line(content)) {
+            readable += line;
+        } else {
+            mistakes.note({Errc::InvalidArgument, "invalid line '" + content + "': must be NAME = VALUE"});
+        }
+        readable += '\n';
+        begin = end + 1;
     }
-    return {};
+    std::istringstream stream(readable);
+    const auto all = described(groups_, false);
+    for (const auto& option : po::parse_config_file(stream, all, true).options) {
+        if (option.unregistered) {
+            mistakes.note({Errc::InvalidArgument, "unrecognised option '" + option.string_key + "'"});
+        } else {
+            mistakes.note(take(option.string_key, option.value, false));
+        }
+    }
 } catch (const po::error& error) {
-    return invalid(error.what());
+    mistakes.note({Errc::InvalidArgument, error.what()});
 }
 
 Status OptionSet::store() const {
+    Mistakes mistakes;
     for (const Group& group : groups_) {
         for (const Option& option : group.options) {
             const Value& value = option.value;
             const auto given = given_.find(option.name);
             Status stored;
+            std::string context = "--" + option.name;
             if (given != given_.end()) {
                 stored = value.store(given->second.texts);
             } else if (!value.environment.empty()) {
-                if (stored = value.store({value.environment}); !stored) {
-                    return in_context("$" + value.variable, std::move(stored).error());
-                }
+                stored = value.store({value.environment});
+                context = "$" + value.variable;
             } else if (!value.fallback.empty()) {
                 stored = value.store({value.fallback});
             }
             if (!stored) {
-                return in_context("--" + option.name, std::move(stored).error());
+                mistakes.note_in(context, stored.error());
             }
         }
     }
-    return {};
+    return mistakes.result();
 }
 
 Error OptionSet::at_line(Error error, const std::string& file, const std::string& ini) const {
@@ -190,11 +263,11 @@ Error OptionSet::at_line(Error error, const std::string& file, const std::string
 
 Result<Action> OptionSet::read(const std::vector<std::string>& arguments,
                                const std::function<Status()>& check) {
-    PENSTOCK_TRY(const auto words, read_words(arguments));
-    if (!words.empty()) {
-        return invalid("unexpected argument \"" + words.front() + "\"");
+    Mistakes mistakes;
+    for (const std::string& word : read_line(arguments, mistakes)) {
+        mistakes.note({Errc::InvalidArgument, "unexpected argument \"" + word + "\""});
     }
-    if (is_given("help") || is_given("version")) {
+    if (mistakes.empty() && (is_given("help") || is_given("version"))) {
         return is_given("help") ? Action::Help : Action::Version;
     }
     const auto config = given_.find("config");
@@ -203,20 +276,35 @@ Result<Action> OptionSet::read(const std::vector<std::string>& arguments,
     if (config != given_.end()) {
         std::ifstream stream(file);
         if (!stream) {
-            return fail(Errc::NotFound, "--config: \"" + file + "\" cannot be read");
+            mistakes.note({Errc::NotFound, "--config: \"" + file + "\" cannot be read"});
+            PENSTOCK_TRY_STATUS(mistakes.result());
         }
         ini.assign(std::istreambuf_iterator<char>(stream), {});
     }
-    if (Status done = read_ini(ini, check); !done) {
-        return std::unexpected(at_line(std::move(done).error(), file, ini));
+    Mistakes of_values;
+    of_values.note(read_ini(ini, check));
+    for (const std::string& line : of_values.lines()) {
+        mistakes.note(at_line({Errc::InvalidArgument, line}, file, ini));
     }
+    PENSTOCK_TRY_STATUS(mistakes.result());
     return is_given("check-config") ? Action::Check : Action::Run;
 }
 
 Status OptionSet::read_ini(const std::string& text, const std::function<Status()>& check) {
-    PENSTOCK_TRY_STATUS(parse_ini(text));
-    PENSTOCK_TRY_STATUS(store());
-    return check();
+    Mistakes mistakes, of_values, of_rules;
+    parse_ini(text, mistakes);
+    of_values.note(store());
+    mistakes.note(of_values.result());
+    of_rules.note(check());
+    // A rule about an option without a valid value would be judged by the default.
+    for (const std::string& rule : of_rules.lines()) {
+        const bool is_of_broken = std::ranges::any_of(
+            of_values.lines(), [&](const std::string& line) { return mentions(rule, option_in(line)); });
+        if (!is_of_broken) {
+            mistakes.note({Errc::InvalidArgument, rule});
+        }
+    }
+    return mistakes.result();
 }
 
 std::vector<std::string> OptionSet::given() const {

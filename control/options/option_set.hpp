@@ -3,7 +3,7 @@
 // stored by its Value (value.hpp). The command line has precedence over the file, and the file over
 // environment variables and defaults. Abbreviations are not accepted, so that they cannot become ambiguous in
 // a later version. Every error is InvalidArgument, unless stated otherwise, and names the option, the value
-// and the rule: "--burst: \"65\" must be 4 to 64 packets".
+// and the rule: "--burst: \"65\" must be 4 to 64 packets". An error has one line for each mistake.
 #pragma once
 
 #include <functional>
@@ -20,6 +20,8 @@ namespace penstock::options {
 
 // What the command line of a daemon requests.
 enum class Action : uint8_t { Run, Check, Help, Version };
+
+class Mistakes;
 
 class OptionSet {
  public:
@@ -47,14 +49,16 @@ class OptionSet {
     void add_daemon_group();
 
     // A daemon: reads the command line and the file, stores all values and calls `check` for the rules that
-    // concern several options. Errors about the file are prefixed with its name and line. NotFound: the file
-    // cannot be read.
+    // concern several options. All mistakes are reported, except those of rules that mention an option whose
+    // value is invalid. Mistakes in the file are prefixed with its name and line. NotFound: the file cannot be
+    // read.
     [[nodiscard]] Result<Action> read(const std::vector<std::string>& arguments,
                                       const std::function<Status()>& check);
     // The same for the text of an INI file alone.
     [[nodiscard]] Status read_ini(const std::string& text, const std::function<Status()>& check);
 
-    // A program with commands: reads the command line and returns the words that are no options.
+    // A program with commands: reads the command line and returns the words that are no options. The error is
+    // the first mistake.
     [[nodiscard]] Result<std::vector<std::string>> read_words(const std::vector<std::string>& arguments);
     // Stores the values that were read, and the defaults of all other options.
     [[nodiscard]] Status store() const;
@@ -84,7 +88,9 @@ class OptionSet {
 
     [[nodiscard]] const Option* find(std::string_view name) const;
     [[nodiscard]] std::vector<std::string> with_joined_switches(std::vector<std::string> arguments) const;
-    [[nodiscard]] Status parse_ini(const std::string& text);
+    [[nodiscard]] std::vector<std::string> read_line(const std::vector<std::string>& arguments,
+                                                     Mistakes& mistakes);
+    void parse_ini(const std::string& text, Mistakes& mistakes);
     [[nodiscard]] Status take(const std::string& name, const std::vector<std::string>& texts,
                               bool is_of_command_line);
     [[nodiscard]] Error at_line(Error error, const std::string& file, const std::string& ini) const;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "control/options/mistakes.hpp"
 #include "control/options/values.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/base/text.hpp"
@@ -181,24 +182,30 @@ struct ListForm {
     bool is_distinct = false;  // equal entries are refused
 };
 
-// Entries, each parsed by `parse`; they replace the contents of `target`.
+// Entries, each parsed by `parse`; they replace the contents of `target`. The error has a line for each
+// entry that is refused.
 template <typename T, typename Parse>
 [[nodiscard]] Value list(std::vector<T>& target, std::string placeholder, Parse parse, ListForm form = {}) {
     const auto store = [&target, parse = std::move(parse), form](const auto& texts) -> Status {
         std::vector<T> entries;
+        Mistakes mistakes;
         for (const std::string& text : texts) {
             for (const std::string_view piece :
                  form.separator != 0 ? split(text, form.separator) : std::vector<std::string_view>{text}) {
                 if (form.separator != 0 && piece.empty()) {
                     continue;
                 }
-                PENSTOCK_TRY(T entry, parse(std::string(piece)));
-                if (form.is_distinct && std::ranges::find(entries, entry) != entries.end()) {
-                    return refuse(piece, "is given twice");
+                Result<T> entry = parse(std::string(piece));
+                if (!entry) {
+                    mistakes.note(entry.error());
+                } else if (form.is_distinct && std::ranges::find(entries, *entry) != entries.end()) {
+                    mistakes.note(refuse(piece, "is given twice"));
+                } else {
+                    entries.push_back(*std::move(entry));
                 }
-                entries.push_back(std::move(entry));
             }
         }
+        PENSTOCK_TRY_STATUS(mistakes.result());
         target = std::move(entries);
         return {};
     };

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <climits>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <random>
+#include <string_view>
 #include <vector>
 
 #include "control/kube/client/in_cluster.hpp"
@@ -18,7 +18,9 @@
 #include "control/process/service_manager.hpp"
 #include "control/process/signals.hpp"
 #include "control/sync/addresses/assigned_source.hpp"
+#include "control/sync/addresses/assignment_settings.hpp"
 #include "control/sync/cluster_follower.hpp"
+#include "control/sync/config_check.hpp"
 #include "control/sync/gateway_stream.hpp"
 #include "control/sync/manifest_source.hpp"
 #include "control/sync/monitor.hpp"
@@ -27,6 +29,7 @@
 #include "control/sync/policy_watch.hpp"
 #include "control/sync/server_address.hpp"
 #include "control/tls/watch.hpp"
+#include "dataplane/base/text.hpp"
 
 namespace penstock::sync {
 namespace {
@@ -49,27 +52,6 @@ struct Followed {
     std::string text;                    // for the log
     std::vector<IpAddr> protect;         // addresses of the API server itself (XIP-006)
 };
-
-// Settings of the allocation. No pool may overlap the cluster's own addresses, nor those of the API server.
-AddressAssignment::Settings assignment_settings(const Options& options, const std::vector<IpAddr>& server) {
-    AddressAssignment::Settings settings{.policy = options.policy, .protected_prefixes = {}};
-    const auto exclude = [&](const Prefix& prefix, std::string what) {
-        settings.protected_prefixes.push_back({prefix, std::move(what)});
-    };
-    for (const Prefix& prefix : options.pools_exclude) {
-        exclude(prefix, "--address-pools-exclude");
-    }
-    for (const Prefix& prefix : options.policy.cluster_cidrs) {
-        exclude(prefix, "--cluster-cidr");
-    }
-    for (const IpAddr& address : options.policy.protected_addresses) {
-        exclude(Prefix::host(address), "--protected-addresses");
-    }
-    for (const IpAddr& address : server) {
-        exclude(Prefix::host(address), "the API server");
-    }
-    return settings;
-}
 
 Result<Followed> open_manifests(const Options& options) {
     PENSTOCK_TRY(auto source,
@@ -214,42 +196,6 @@ void follow(const Followed& followed, process::Signals& signals, const Gateways&
     }
 }
 
-// Checks every file that the options name: mistakes that would stop a start, and files that a start would
-// wait for. Does not use the network.
-std::vector<std::string> mistakes_in(const Options& options) {
-    std::vector<std::string> mistakes;
-    const auto note = [&](const auto& result, const std::string& option) {
-        if (!result) {
-            mistakes.push_back(option + result.error().what);
-        }
-    };
-    if (!options.kubeconfig.empty()) {
-        note(kube::read_kubeconfig(options.kubeconfig, options.context), "--kubeconfig: ");
-    } else if (!options.in_cluster && !std::filesystem::exists(options.manifests)) {
-        mistakes.push_back("--manifests: no such file or folder: " + options.manifests.string());
-    }
-    if (!options.address_pools.empty() && !std::filesystem::exists(options.address_pools)) {
-        mistakes.push_back("--address-pools: no such file or folder: " + options.address_pools.string());
-    }
-    if (options.allocate_addresses && !options.manifests.empty()) {
-        note(read_allocations(options.allocation_file), "--allocation-file: ");
-    }
-    if (!options.external_ip_policy.empty()) {
-        note(read_external_ip_policy(options.external_ip_policy), "--external-ip-policy: ");
-    }
-    if (std::ranges::any_of(options.gateways,
-                            [](const client::Target& target) { return !target.is_unix(); })) {
-        note(tls::read_material({options.tls.certificate, options.tls.key, options.tls.authority}, {}), "");
-    }
-    const std::filesystem::path socket = options.monitor.socket;
-    if (options.monitor.socket_is_wanted && !socket.empty() &&
-        !std::filesystem::is_directory(socket.parent_path())) {
-        mistakes.push_back("--listen: " + socket.string() +
-                           ": no such folder: " + socket.parent_path().string());
-    }
-    return mistakes;
-}
-
 Status run(const Options& options) {
     // Before any thread starts.
     PENSTOCK_TRY(auto signals, process::Signals::block());
@@ -315,8 +261,10 @@ int main(int argc, char** argv) {
     using namespace penstock;
     const auto options = sync::read_options({argv + 1, argv + argc});
     if (!options) {
-        std::cerr << "penstock-sync: " << options.error().what
-                  << "\nrun penstock-sync --help for the list of options\n";
+        for (const std::string_view mistake : split(options.error().what, '\n')) {
+            std::cerr << "penstock-sync: " << mistake << "\n";
+        }
+        std::cerr << "penstock-sync --help lists the options\n";
         return sync::kExitUsage;
     }
     if (const auto* information = std::get_if<sync::Information>(&*options)) {

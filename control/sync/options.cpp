@@ -3,10 +3,13 @@
 
 #include <utility>
 
+#include "control/options/mistakes.hpp"
 #include "control/sync/option_list.hpp"
 
 namespace penstock::sync {
 namespace {
+
+using options::Mistakes;
 
 std::unexpected<Error> invalid(std::string what) {
     return fail(Errc::InvalidArgument, std::move(what));
@@ -23,62 +26,69 @@ Status check_source(const Options& options, const options::OptionSet& set) {
             std::string(given == 0 ? "nothing to follow" : "more than one thing to follow") +
             ": exactly one of --manifests PATH, --kubeconfig FILE and --in-cluster is needed; see --help");
     }
+    Mistakes mistakes;
     if (options.allow_empty_folder && options.manifests.empty()) {
-        return invalid("--allow-empty-folder requires --manifests");
+        mistakes.note(invalid("--allow-empty-folder requires --manifests"));
     }
     if (!options.context.empty() && options.kubeconfig.empty()) {
-        return invalid("--context requires --kubeconfig");
+        mistakes.note(invalid("--context requires --kubeconfig"));
     }
-    if (!options.manifests.empty() && (!options.namespace_name.empty() || options.endpoints_only)) {
-        return invalid(
-            "--namespace and --endpoints-api apply to an API server and cannot be used with --manifests");
+    for (const auto& [name, is_used] : {std::pair("namespace", !options.namespace_name.empty()),
+                                        std::pair("endpoints-api", options.endpoints_only)}) {
+        if (!options.manifests.empty() && is_used) {
+            mistakes.note(invalid("--" + std::string(name) +
+                                  " applies to an API server and cannot be used with --manifests"));
+        }
     }
-    return {};
+    return mistakes.result();
 }
 
 Status check_addresses(Options& options, const options::OptionSet& set) {
+    Mistakes mistakes;
     if (!options.address_pools.empty()) {
         if (set.is_given("allocate-addresses") && !options.allocate_addresses) {
-            return invalid("--address-pools requires --allocate-addresses on");
+            mistakes.note(invalid("--address-pools requires --allocate-addresses on"));
         }
         options.allocate_addresses = true;
     }
     if (!options.allocate_addresses) {
         for (const char* option : {"address-pools-exclude", "allocation-file", "lease", "status-qps"}) {
             if (set.is_given(option)) {
-                return invalid(std::string("--") + option + " requires --allocate-addresses on");
+                mistakes.note(invalid(std::string("--") + option + " requires --allocate-addresses on"));
             }
         }
-        return {};
+        return mistakes.result();
     }
     if (!options.manifests.empty() && options.address_pools.empty()) {
-        return invalid("--allocate-addresses with --manifests requires --address-pools PATH");
+        mistakes.note(invalid("--allocate-addresses with --manifests requires --address-pools PATH"));
     }
     for (const char* option : {"lease", "status-qps"}) {
         if (!options.manifests.empty() && set.is_given(option)) {
-            return invalid(std::string("--") + option +
-                           " applies to an API server and cannot be used with --manifests");
+            mistakes.note(invalid(std::string("--") + option +
+                                  " applies to an API server and cannot be used with --manifests"));
         }
     }
     if (options.manifests.empty() && set.is_given("allocation-file")) {
-        return invalid("--allocation-file requires --manifests: a cluster keeps addresses in its Services");
+        mistakes.note(
+            invalid("--allocation-file requires --manifests: a cluster keeps addresses in its Services"));
     }
     if (!options.namespace_name.empty()) {
-        return invalid(
+        mistakes.note(invalid(
             "--allocate-addresses requires all namespaces: with --namespace, addresses of other Services are "
-            "unknown");
+            "unknown"));
     }
-    return {};
+    return mistakes.result();
 }
 
 // The rules that concern several options.
 Status check(Options& options, const options::OptionSet& set) {
-    PENSTOCK_TRY_STATUS(check_source(options, set));
-    PENSTOCK_TRY_STATUS(check_addresses(options, set));
+    Mistakes mistakes;
+    mistakes.note(check_source(options, set));
+    mistakes.note(check_addresses(options, set));
     for (const client::Target& gateway : options.gateways) {
-        PENSTOCK_TRY_STATUS(client::check_tls(gateway, options.tls));
+        mistakes.note(client::check_tls(gateway, options.tls));
     }
-    return {};
+    return mistakes.result();
 }
 
 }  // namespace

@@ -128,7 +128,19 @@ def check_config_names_each_mistake_and_starts_nothing(lab):
     done = lab.network.run("gateway", *[word for word in words if word != "--check-config"])
     equal(done.returncode, 1, "exit code of a start with the same mistake")
     check(not os.path.exists(lab.run.file("nowhere")), "a misspelt folder was made")
-    ini = lab.run.file("sync.ini")
+    done = lab.network.run("gateway", *words, "--burst", "1", "--worker", "2")
+    equal((done.returncode, done.stderr.splitlines()),
+          (2, ["penstockd: unrecognised option '--worker'", "penstockd: --burst: \"1\" must be 4 to 64 packets",
+               "penstockd --help lists the options"]), "exit code and all mistakes of the options")
+    ini, pools = lab.run.file("sync.ini"), lab.run.file("pools.yaml")
+    with open(pools, "w") as file:
+        for name, addresses in (("a", "192.0.2.0/28"), ("b", "192.0.2.8-192.0.2.9")):
+            file.write("---\napiVersion: penstock.io/v1alpha1\nkind: AddressPool\n"
+                       f"metadata: {{name: {name}}}\nspec: {{addresses: [\"{addresses}\"]}}\n")
+    done = lab.network.run("gateway", lab.gateway.program("penstock-sync"), "--manifests", pools, "--address-pools", pools, "--check-config")
+    equal((done.returncode, done.stderr),
+          (2, "penstock-sync: --address-pools: pool \"b\": addresses: 192.0.2.8-192.0.2.9 overlaps 192.0.2.0-192.0.2.15 of pool \"a\"\n"),
+          "a pool that breaks a rule")
     with open(ini, "w") as file:
         file.write("# what is followed\nmanifests = /tmp\nallowed-external-cidrs = 80.11.12.1/24\n")
     done = lab.network.run("gateway", lab.gateway.program("penstock-sync"), "--config", ini, "--check-config")

@@ -10,48 +10,68 @@
 #include <utility>
 
 #include "control/gateway/options/option_list.hpp"
+#include "control/options/mistakes.hpp"
 
 namespace penstock::gateway {
 namespace {
+
+using options::Mistakes;
 
 std::unexpected<Error> refuse(std::string_view option, const std::string& why) {
     return fail(Errc::InvalidArgument, "--" + std::string(option) + ": " + why);
 }
 
-Status complete_ports(Options& options, const RawOptions& raw) {
-    PENSTOCK_TRY_STATUS(check_ports(options.ports));
+void complete_ports(Options& options, const RawOptions& raw, Mistakes& mistakes) {
+    if (const Status checked = check_ports(options.ports); !checked) {
+        mistakes.note(checked);
+        return;
+    }
     for (size_t i = 0; i < options.ports.size(); ++i) {
         options.packets.mss_max[i] = options.ports[i].mss;
         options.packets.lowers_mss |= options.ports[i].mss != 0;
         options.packets.reverse_path[i] = options.ports[i].reverse_path.value_or(raw.reverse_path);
     }
+}
+
+Status complete_name(std::string& name) {
+    if (name.empty()) {
+        std::array<char, 256> host{};
+        if (gethostname(host.data(), host.size() - 1) != 0 || host[0] == '\0') {
+            return refuse("gateway-name", "this host has no name; set the option");
+        }
+        name = host.data();
+    }
     return {};
 }
 
-Status complete_identity(model::GatewayIdentity& identity, const std::vector<std::string>& labels) {
-    if (identity.gateway_name.empty()) {
-        std::array<char, 256> name{};
-        if (gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') {
-            return refuse("gateway-name", "this host has no name; set the option");
-        }
-        identity.gateway_name = name.data();
-    }
+Status check_node_name(const model::GatewayIdentity& identity) {
     if (identity.mode == model::GatewayMode::Node && identity.node_name.empty()) {
         return refuse("node-name", "is required with --mode node");
     }
     if (identity.mode == model::GatewayMode::External && !identity.node_name.empty()) {
         return refuse("node-name", "requires --mode node");
     }
-    for (const std::string& label : labels) {
-        const size_t equals = label.find('=');
-        if (equals == 0 || equals == std::string::npos) {
-            return refuse("label", "\"" + label + "\" must be KEY=VALUE");
-        }
-        if (!identity.labels.emplace(label.substr(0, equals), label.substr(equals + 1)).second) {
-            return refuse("label", label.substr(0, equals) + " is given twice");
-        }
+    return {};
+}
+
+Status add_label(model::GatewayIdentity& identity, const std::string& label) {
+    const size_t equals = label.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+        return refuse("label", "\"" + label + "\" must be KEY=VALUE");
+    }
+    if (!identity.labels.emplace(label.substr(0, equals), label.substr(equals + 1)).second) {
+        return refuse("label", label.substr(0, equals) + " is given twice");
     }
     return {};
+}
+
+void complete_identity(model::GatewayIdentity& identity, const std::vector<std::string>& labels,
+                       Mistakes& mistakes) {
+    mistakes.note(complete_name(identity.gateway_name));
+    mistakes.note(check_node_name(identity));
+    for (const std::string& label : labels) {
+        mistakes.note(add_label(identity, label));
+    }
 }
 
 Status check_tls(const Options& options) {
@@ -77,40 +97,41 @@ constexpr uint32_t kLatencyBackendsMax = 10'000;
 // Completes the values that depend on several options, and checks the rules about them. Reads the host's name
 // if --gateway-name is absent; otherwise pure.
 Status complete(Options& options, const RawOptions& raw, bool healthz_is_given) {
-    PENSTOCK_TRY_STATUS(complete_ports(options, raw));
-    PENSTOCK_TRY_STATUS(complete_identity(options.identity, raw.labels));
+    Mistakes mistakes;
+    complete_ports(options, raw, mistakes);
+    complete_identity(options.identity, raw.labels, mistakes);
     const bool is_node = options.identity.mode == model::GatewayMode::Node;
     options.healthz = healthz_is_given || !is_node ? raw.healthz : "0.0.0.0:10256";
-    PENSTOCK_TRY_STATUS(check_tls(options));
+    mistakes.note(check_tls(options));
     if (options.withdraw_empty && options.vip_presence == VipPresenceMode::Off) {
-        return refuse("withdraw-empty", "requires --vip-presence routes, addresses or arp");
+        mistakes.note(refuse("withdraw-empty", "requires --vip-presence routes, addresses or arp"));
     }
     if (options.vip_standby && options.vip_presence != VipPresenceMode::Routes &&
         options.vip_presence != VipPresenceMode::Arp) {
-        return refuse("vip-standby", "requires --vip-presence routes or arp");
+        mistakes.note(refuse("vip-standby", "requires --vip-presence routes or arp"));
     }
     for (const auto& [name, is_on] :
          {std::pair("vip-isolate", options.vip_isolate), std::pair("vip-mark", options.vip_mark)}) {
         if (is_on && options.flow_rules == 0) {
-            return refuse(name, "requires --flow-rules above 0");
+            mistakes.note(refuse(name, "requires --flow-rules above 0"));
         }
     }
     if (options.latencies == worker::Latencies::ServicesAndBackends &&
         (options.metrics_backends == 0 || options.metrics_backends > kLatencyBackendsMax)) {
-        return refuse("latency-histograms", "backends requires --metrics-backends from 1 to " +
-                                                std::to_string(kLatencyBackendsMax));
+        mistakes.note(refuse("latency-histograms", "backends requires --metrics-backends from 1 to " +
+                                                       std::to_string(kLatencyBackendsMax)));
     }
     for (const auto& [name, is_set] : {std::pair("flow-services", options.flow_records.all_services),
                                        std::pair("flow-sample", options.flow_records.one_in != 1)}) {
         if (is_set && !options.flow_records.is_on()) {
-            return refuse(name, "requires --flow-log or --flow-collector");
+            mistakes.note(refuse(name, "requires --flow-log or --flow-collector"));
         }
     }
     if (options.snat_addresses.size() > limits::kSnatAddressesMax) {
-        return refuse("snat-address",
-                      "more addresses than the maximum of " + std::to_string(limits::kSnatAddressesMax));
+        mistakes.note(refuse("snat-address", "more addresses than the maximum of " +
+                                                 std::to_string(limits::kSnatAddressesMax)));
     }
-    return {};
+    return mistakes.result();
 }
 
 // An option set with the variables that it stores into.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "control/options/mistakes.hpp"
 #include "control/options/values.hpp"
 #include "dataplane/base/limits.hpp"
 #include "dataplane/base/text.hpp"
@@ -134,31 +135,33 @@ Status check_ports(const std::vector<PortOption>& ports) {
                                                " --port options; at most " +
                                                std::to_string(limits::kNicPortsMax) + " are supported");
     }
+    options::Mistakes mistakes;
+    const auto check_once = [&](bool is_new, const std::string& what) {
+        if (!is_new) {
+            mistakes.note({Errc::InvalidArgument, "--port: " + what + " is given to two ports"});
+        }
+    };
     std::set<std::string> devices;
     std::set<std::string> interfaces;
     std::set<std::string> twins;
     std::set<IpAddr> addresses;
     for (const PortOption& port : ports) {
-        const auto device = drivers::DeviceString::parse(port.device);
-        if (device && !devices.insert(device->name).second) {
-            return fail(Errc::InvalidArgument, "--port: device " + device->name + " is given to two ports");
+        if (const auto device = drivers::DeviceString::parse(port.device)) {
+            check_once(devices.insert(device->name).second, "device " + device->name);
+            if (const std::string interface = device->kernel_interface(); !interface.empty()) {
+                check_once(interfaces.insert(interface).second, "interface " + interface);
+            }
         }
-        if (const std::string interface = device ? device->kernel_interface() : "";
-            !interface.empty() && !interfaces.insert(interface).second) {
-            return fail(Errc::InvalidArgument, "--port: interface " + interface + " is given to two ports");
-        }
-        if (!twins.insert(port.twin).second) {
-            return fail(Errc::InvalidArgument, "--port: twin " + port.twin + " is given to two ports");
-        }
+        check_once(twins.insert(port.twin).second, "twin " + port.twin);
         for (const auto& address : port.addresses) {
             // Link-local addresses are per link: routers often have fe80::1 on each.
-            if (!address.address.is_link_local() && !addresses.insert(address.address).second) {
-                return fail(Errc::InvalidArgument,
-                            "--port: address " + address.address.to_string() + " is given to two ports");
+            if (!address.address.is_link_local()) {
+                check_once(addresses.insert(address.address).second,
+                           "address " + address.address.to_string());
             }
         }
     }
-    return {};
+    return mistakes.result();
 }
 
 }  // namespace penstock::gateway

@@ -2,6 +2,7 @@
 // penstockd: the gateway. Exit codes: 0 stopped by a signal, 1 could not start, 2 wrong usage.
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "control/gateway/options/options.hpp"
@@ -14,6 +15,7 @@
 #include "control/gateway/upgrade/handover.hpp"
 #include "control/log/log.hpp"
 #include "control/process/sandbox.hpp"
+#include "dataplane/base/text.hpp"
 
 int main(int argc, char** argv) {
     using namespace penstock;
@@ -21,7 +23,10 @@ int main(int argc, char** argv) {
 
     auto options = gateway::Options::parse(std::vector<std::string>(argv + 1, argv + argc));
     if (!options) {
-        std::cerr << "penstockd: " << options.error().what << "\npenstockd --help lists the options\n";
+        for (const std::string_view mistake : split(options.error().what, '\n')) {
+            std::cerr << "penstockd: " << mistake << "\n";
+        }
+        std::cerr << "penstockd --help lists the options\n";
         return 2;
     }
     if (options->action == gateway::Options::Action::Help) {

@@ -20,6 +20,18 @@ AddressRange range(const char* first, const char* last) {
     return {.first = ip(first), .last = ip(last)};
 }
 
+TEST(PoolRules, MistakesNamesEachBadPool_LB015) {
+    const std::vector<ProtectedPrefix> own = {{*Prefix::parse("10.244.0.0/16"), "the Pods' addresses"}};
+    EXPECT_EQ(
+        mistakes_in({pool("a", {"192.0.2.0/28"}), pool("b", {"192.0.2.8"}), pool("c", {"192.0.3.0/28"}),
+                     pool("d", {"10.244.1.0/24", "127.0.0.1"})},
+                    own),
+        (std::vector<std::string>{
+            "pool \"b\": addresses: 192.0.2.8 overlaps 192.0.2.0-192.0.2.15 of pool \"a\"",
+            "pool \"d\": addresses: 10.244.1.0-10.244.1.255 overlaps 10.244.0.0/16 (the Pods' addresses)"}));
+    EXPECT_TRUE(mistakes_in({pool("a", {"192.0.2.0/28"})}, own).empty());
+}
+
 TEST(PoolRules, InvalidListsAreRejectedByPoolAndField_LB015) {
     Pool reversed{.name = "a", .ranges = {range("192.0.2.9", "192.0.2.1")}};
     Pool mixed{.name = "a", .ranges = {range("192.0.2.1", "2001:db8::1")}};

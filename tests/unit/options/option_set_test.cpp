@@ -152,6 +152,31 @@ TEST(OptionSet, ErrorsOfAFileNameItsLine) {
     EXPECT_EQ(error_of("burst = 5\nburst = 6\n"), file + ":1,2: --burst: is given twice");
 }
 
+TEST(OptionSet, AllMistakesAreReportedAtOnce) {
+    const std::string file = testing::TempDir() + "option-set-mistakes.ini";
+    std::ofstream(file)
+        << "burst = 3\njust words\nbust = 5\nlimit = 0\nlabel = a\nlabel = a\nnumber = 1,x\nnumber "
+           "= 2,y\n";
+    Program program;
+    program.checked =
+        fail(Errc::InvalidArgument, "--dry: requires --listen off\n--watch: requires --burst 4");
+    EXPECT_EQ(program.error_of({"--bur", "5", "--colour", "green", "stray", "--core", "--config", file}),
+              "unrecognised option '--bur'\n"
+              "the required argument for option '--core' is missing\n"
+              "unexpected argument \"stray\"\n" +
+                  file + ":2: invalid line 'just words': must be NAME = VALUE\n" +  //
+                  file + ":3: unrecognised option 'bust'\n" +                       //
+                  "--colour: \"green\" must be red or blue\n" +                     //
+                  file + ":1: --burst: \"3\" must be 4 to 64 packets\n" +           //
+                  file + ":4: --limit: \"0\" must be 1 to 3600 seconds\n" +         //
+                  file + ":5,6: --label: \"a\" is given twice\n" +                  //
+                  file + ":7: --number: \"x\" must be 0 to 9\n" +                   //
+                  file + ":8: --number: \"y\" must be 0 to 9\n" +                   //
+                  file + ": --dry: requires --listen off")
+        << "a rule that mentions --burst, which has no valid value, is not judged";
+    std::remove(file.c_str());
+}
+
 TEST(OptionSet, AFileSetsSwitchesWithAndWithoutAValue) {
     const std::pair<const char*, bool> kCases[] = {
         {"dry = on", true}, {"dry = true", true}, {"dry =", true}, {"dry = off", false}, {"dry = 0", false}};

@@ -51,6 +51,18 @@ const std::vector<Boolean>& booleans() {
     return kAll;
 }
 
+TEST(SyncOptions, AllMistakesAreReportedAtOnce) {
+    EXPECT_EQ(read_options({"--manifests=m", "--context=c", "--namespace=shop", "--lease=a/b",
+                            "--audit-period-s=x", "--gateway=edge:1"})
+                  .error()
+                  .what,
+              "--audit-period-s: \"x\" must be 1 to 86400 seconds\n"
+              "--context requires --kubeconfig\n"
+              "--namespace applies to an API server and cannot be used with --manifests\n"
+              "--lease requires --allocate-addresses on\n"
+              "gateway edge:1: a TCP target needs --tls-cert, --tls-key and --tls-ca (mutual TLS)");
+}
+
 TEST(SyncOptions, EveryBooleanIsOnOrOffInAnySpelling) {
     for (const Boolean& each : booleans()) {
         const std::string name = std::string("--") + each.name;

@@ -519,6 +519,24 @@ TEST(Options, Bfd_IsTheSocketOfFrr) {
     EXPECT_FALSE(parse({"--bfd", "frr:/" + std::string(107, 'x')})) << "longer than a socket's path";
 }
 
+TEST(Options, AllMistakesAreReportedAtOnce) {
+    EXPECT_EQ(parse({"--workers", "x", "--mode", "node", "--label", "zone", "--label", "a=b",
+                     "--withdraw-empty", "--port", kPort, "--port", "device=net_null0;twin=p1;mtu=1"})
+                  .error()
+                  .what,
+              "--port: mtu: \"1\" must be 576 to 9600 bytes\n"
+              "--workers: \"x\" must be 1 to 64 workers\n"
+              "--node-name: is required with --mode node\n"
+              "--label: \"zone\" must be KEY=VALUE\n"
+              "--withdraw-empty: requires --vip-presence routes, addresses or arp");
+    EXPECT_EQ(parse({"--port", kPort}).error().what,
+              "--port: device net_af_packet0 is given to two ports\n"
+              "--port: interface veth0 is given to two ports\n"
+              "--port: twin pen0 is given to two ports\n"
+              "--port: address 192.0.2.1 is given to two ports\n"
+              "--port: address 2001:db8::1 is given to two ports");
+}
+
 TEST(Options, CheckConfig_IsAnActionOfItsOwn) {
     EXPECT_EQ(parse({"--check-config"})->action, Options::Action::Check);
 }
