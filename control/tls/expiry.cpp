@@ -6,16 +6,23 @@
 
 namespace penstock::tls {
 
+std::optional<ExpiryNotice::What> ExpiryNotice::state_at(Time now, Time valid_from, Time expires) {
+    const auto early = std::min<Time::duration>((expires - valid_from) / 4, kEarliest);
+    if (now < expires - early) {
+        return std::nullopt;
+    }
+    return now < expires ? What::ExpiresSoon : What::Expired;
+}
+
 std::optional<ExpiryNotice::What> ExpiryNotice::due(Time now, Time valid_from, Time expires) {
     if (std::exchange(expires_, expires) != expires) {
         logged_.reset();
     }
-    const auto early = std::min<Time::duration>((expires - valid_from) / 4, kEarliest);
-    if (now < expires - early) {
+    const auto what = state_at(now, valid_from, expires);
+    if (!what) {
         logged_.reset();
         return std::nullopt;
     }
-    const What what = now < expires ? What::ExpiresSoon : What::Expired;
     if (logged_ == what && now < logged_at_ + kRepeat) {
         return std::nullopt;
     }

@@ -16,6 +16,8 @@ class ExpiryNotice {
     static constexpr std::chrono::hours kRepeat{24};
 
     enum class What { ExpiresSoon, Expired };
+    // Without memory: whether the renewal is late at `now`.
+    [[nodiscard]] static std::optional<What> state_at(Time now, Time valid_from, Time expires);
     // The line to log at `now`; empty: none. Starts again if the times are those of another certificate.
     [[nodiscard]] std::optional<What> due(Time now, Time valid_from, Time expires);
 

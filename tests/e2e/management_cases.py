@@ -66,6 +66,8 @@ def a_tcp_address_needs_mutual_tls_and_names_decide_who_may_what(lab):
     equal(refused.returncode, 1, f"exit code of a reader that debugs ({refused.stderr.strip()})")
     check(ctl(*strangers.of_client("admin"), "get", "services").returncode != 0, "a certificate of another CA is accepted")
     check(ctl("get", "services").returncode != 0, "no certificate is accepted")
+    status = ctl(*certificates.of_client("reader"), "status").stdout
+    check(re.search(r"^Certificate:    CN=gateway expires \d{4}-\d\d-\d\d \d\d:\d\d UTC, in \d", status, re.MULTILINE), f"status:\n{status}")
 
 
 @case()

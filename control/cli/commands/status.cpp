@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <ctime>
 #include <map>
 
 #include "control/cli/commands/list.hpp"
@@ -113,6 +115,32 @@ std::string bfd_text(const v1::Bfd& bfd) {
            (bfd.withheld() ? "; packets are withheld: a loop has stalled" : "");
 }
 
+// "expires 2027-01-31 12:00 UTC, in 12d3h".
+std::string expiry_text(const v1::Certificate::Validity& validity) {
+    const std::string left =
+        duration_text(uint64_t{1'000} * static_cast<uint64_t>(std::abs(validity.left_s())));
+    const std::time_t expires = validity.expires_s();
+    std::tm parts{};
+    ::gmtime_r(&expires, &parts);
+    char date[sizeof("2027-01-31 12:00")]{};
+    std::strftime(date, sizeof date, "%Y-%m-%d %H:%M", &parts);
+    return (validity.left_s() < 0 ? "expired " : "expires ") + std::string(date) + " UTC, " +
+           (validity.left_s() < 0 ? left + " ago" : "in " + left);
+}
+
+std::string certificate_text(const v1::Certificate& certificate) {
+    std::string text = certificate.subject() + " " + expiry_text(certificate.own());
+    if (certificate.own().renewal_is_late()) {
+        text += "; warning: renew it";
+    }
+    if (certificate.authority().renewal_is_late()) {
+        text += "; warning: the client CA " + expiry_text(certificate.authority());
+    }
+    return text + (certificate.error().empty()
+                       ? ""
+                       : "; warning: newer files are not in use: " + certificate.error());
+}
+
 std::string health_text(const v1::Status& status) {
     std::string text;
     for (const std::string& reason : status.not_well()) {
@@ -167,6 +195,10 @@ std::string status_text(const v1::Status& status) {
            (status.has_flow_records() ? line("Flow records", flow_records_text(status.flow_records()))
                                       : std::string()) +
            (status.has_bfd() ? line("BFD", bfd_text(status.bfd())) : std::string()) +
+}
+
+           (status.has_certificate() ? line("Certificate", certificate_text(status.certificate()))
+                                     : std::string()) +
            line("Control plane", control_text(status)) +
            line("Generation", std::to_string(status.generation())) +
            line("Serving", std::to_string(status.services()) + " service ports, " +

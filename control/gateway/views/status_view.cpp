@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "control/gateway/views/affinity_view.hpp"
+#include "control/gateway/views/certificate_view.hpp"
 #include "control/gateway/views/service_view.hpp"
 #include "control/log/log.hpp"
 #include "control/rpc/convert.hpp"
@@ -121,6 +122,10 @@ v1::Status StatusView::status() const {
     }
     if (running_.bfd != nullptr) {
         *out.mutable_bfd() = bfd_summary();
+    }
+    if (running_.tls != nullptr) {
+        *out.mutable_certificate() = certificate_message(*running_.tls->current(), running_.tls->error(),
+                                                         std::chrono::system_clock::now());
     }
     return out;
 }

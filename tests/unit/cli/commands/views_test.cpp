@@ -467,6 +467,28 @@ TEST(Status, FlowRecordsHaveCountsLossesAndTheFault) {
     EXPECT_EQ(status_text(v1::Status()).find("Flow records"), std::string::npos);
 }
 
+TEST(Views, StatusShowsTheCertificateWithTheTimeThatIsLeft) {
+    const auto line = [](const std::string& certificate) {
+        const std::string all = status_text(from_text<v1::Status>("certificate {" + certificate + "}"));
+        const size_t begin = all.find("Certificate:");
+        return all.substr(begin, all.find('\n', begin) - begin);
+    };
+    const std::string own = R"(subject: "CN=edge-1" own { expires_s: 1801396800 left_s: 5184000 })";
+    EXPECT_EQ(line(own), "Certificate:    CN=edge-1 expires 2027-01-31 12:00 UTC, in 60d");
+    EXPECT_EQ(
+        line(R"(subject: "CN=edge-1" own { expires_s: 1801396800 left_s: 7200 renewal_is_late: true })"),
+        "Certificate:    CN=edge-1 expires 2027-01-31 12:00 UTC, in 2h; warning: renew it");
+    EXPECT_EQ(line(R"(subject: "CN=edge-1" own { expires_s: 1801396800 left_s: -60 renewal_is_late: true })"),
+              "Certificate:    CN=edge-1 expired 2027-01-31 12:00 UTC, 1m ago; warning: renew it");
+    EXPECT_EQ(
+        line(own + R"(authority { expires_s: 1801396800 left_s: 86400 renewal_is_late: true }
+                            error: "--tls-cert: c.pem: no certificate")"),
+        "Certificate:    CN=edge-1 expires 2027-01-31 12:00 UTC, in 60d; warning: the client CA expires "
+        "2027-01-31 12:00 UTC, in 1d; warning: newer files are not in use: --tls-cert: c.pem: no "
+        "certificate");
+    EXPECT_EQ(status_text(v1::Status()).find("Certificate"), std::string::npos) << "unix sockets only";
+}
+
 TEST(Views, StatusSaysWhetherConnectionsSurviveTheProcess) {
     const auto tables_line = [](const std::string& tables) {
         const std::string text = status_text(from_text<v1::Status>("tables {" + tables + "}"));
