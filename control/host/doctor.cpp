@@ -58,8 +58,14 @@ std::optional<Result<CorePlan>> plan_of(const Root& root, const CoreWishes& wish
     return std::nullopt;
 }
 
-// The penstockd of this network namespace; others have ports and twins of their own.
-std::optional<Process> running_gateway(const Root& root) {
+// The process that listens on the gateway's socket.
+std::optional<Process> owner_of_gateway_socket(const Root& root, const Needs& needs) {
+    const auto inode = needs.socket.empty() ? std::nullopt : unix_socket_at(root, needs.socket);
+    return inode ? owner_of_socket(root, *inode) : std::nullopt;
+}
+
+// A penstockd of this network namespace; others have ports and twins of their own.
+std::optional<Process> any_gateway(const Root& root) {
     const auto own = root.link_name("/proc/self/ns/net");
     return find_process(root, "penstockd", [&](const std::string& pid) {
         const auto its = root.link_name("/proc/" + pid + "/ns/net");
@@ -102,12 +108,15 @@ std::vector<NumaNode> numa_nodes(const Root& root) {
 
 std::vector<Finding> examine(const Machine& machine, const std::string& config) {
     const auto ini = config.empty() ? std::nullopt : machine.root.text(config);
-    NeedsRead read = ini ? read_needs(*ini) : NeedsRead{};
+    const NeedsRead read = ini ? read_needs(*ini) : NeedsRead{};
+    const auto owner = owner_of_gateway_socket(machine.root, read.needs);
     Subject subject{.machine = machine,
                     .needs = read.needs,
                     .devices = {},
                     .cores = plan_of(machine.root, read.needs.cores),
-                    .penstockd = running_gateway(machine.root),
+                    .penstockd = owner ? owner : any_gateway(machine.root),
+                    .has_socket = owner.has_value(),
+                    .config = config,
                     .has_iommu = !machine.root.names("/sys/kernel/iommu_groups").empty()};
     for (const std::string& address : read.needs.pci_devices()) {
         if (auto device = read_pci_device(machine.root, address)) {

@@ -85,6 +85,7 @@ class NeedsReader {
     std::string metrics_ = "127.0.0.1:9105";
     std::optional<std::string> healthz_;
     bool is_node_ = false;
+    bool listens_ = false;  // --listen is given
 
     Needs& needs_ = read_.needs;
     using Store = std::function<Status(const std::string&)>;
@@ -124,9 +125,14 @@ class NeedsReader {
          }},
         {"listen",
          [this](const std::string& value) -> Status {
+             if (!std::exchange(listens_, true)) {
+                 needs_.socket.clear();
+             }
              if (!value.starts_with("unix:")) {
                  PENSTOCK_TRY(auto listener, listener_of("--listen", value));
                  needs_.listeners.push_back(std::move(listener));
+             } else if (needs_.socket.empty()) {
+                 needs_.socket = value.substr(value.find(':') + 1);
              }
              return {};
          }},

@@ -33,6 +33,8 @@ struct Needs {
     uint64_t memory_mb = 512;
     bool no_huge = false;
     std::vector<Listener> listeners;
+    // The first unix socket that penstockd listens on; "": none.
+    std::string socket{"/run/penstock/penstockd.sock"};
     std::string tls_cert, tls_key, tls_client_ca;  // files; "": none
     bool announces_routes = false;                 // VIPs are kernel routes
 

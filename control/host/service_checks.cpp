@@ -2,9 +2,11 @@
 // Checks of what penstockd needs as a service: clock, certificates, descriptors, TCP ports.
 #include <algorithm>
 #include <chrono>
+#include <utility>
 #include <vector>
 
 #include "control/host/subject.hpp"
+#include "control/host/systemd_unit.hpp"
 #include "control/tls/material.hpp"
 #include "dataplane/base/text.hpp"
 
@@ -60,6 +62,52 @@ uint64_t hard_limit(std::string_view limits) {
     return 0;
 }
 
+struct FileLimit {
+    std::string object;   // whose limit it is
+    std::string file;     // that has it
+    uint64_t limit = 0;   // 0: unknown
+    std::string command;  // that raises it
+};
+
+FileLimit limit_of_process(const Root& root, const std::string& pid, std::string object,
+                           std::string command) {
+    std::string file = "/proc/" + pid + "/limits";
+    const auto text = root.text(file);
+    return {std::move(object), std::move(file), text ? hard_limit(*text) : 0, std::move(command)};
+}
+
+// "65536", "1024:65536" (soft and hard limit), "infinity".
+uint64_t limit_of_setting(std::string_view value) {
+    const std::string_view hard = value.substr(value.find(':') + 1);
+    return hard == "infinity" ? UINT64_MAX : whole_number<uint64_t>(hard).value_or(0);
+}
+
+// Of the gateway that is meant: the process that listens on its socket, else the unit that starts it with this
+// INI file, else another penstockd of this network namespace, else a program started here.
+FileLimit file_limit_of(const Subject& subject) {
+    constexpr std::string_view kUnit = "penstock-gateway.service";
+    const std::string wanted = std::to_string(kDescriptors);
+    const auto of_penstockd = [&] {
+        const std::string& pid = subject.penstockd->pid;
+        return limit_of_process(subject.root(), pid, "penstockd (process " + pid + ")",
+                                "prlimit --nofile=:" + wanted + " --pid " + pid);
+    };
+    if (subject.has_socket) {
+        return of_penstockd();
+    }
+    const auto start = unit_setting(subject.root(), kUnit, "ExecStart");
+    const bool is_meant = subject.config.empty() || (start && start->value.contains(subject.config));
+    if (const auto set = unit_setting(subject.root(), kUnit, "LimitNOFILE"); set && is_meant) {
+        const std::string folder = "/etc/systemd/system/" + std::string(kUnit) + ".d";
+        return {std::string(kUnit), set->file, limit_of_setting(set->value),
+                "mkdir -p " + folder + " && printf '[Service]\\nLimitNOFILE=" + wanted + "\\n' >" + folder +
+                    "/limits.conf && systemctl daemon-reload"};
+    }
+    return subject.penstockd
+               ? of_penstockd()
+               : limit_of_process(subject.root(), "self", "a program started here", "ulimit -n " + wanted);
+}
+
 // Whether a socket at `taken` prevents listening at `wanted`. Unspecified addresses overlap with all; "::"
 // usually includes IPv4.
 bool overlaps(const IpAddr& taken, const std::optional<IpAddr>& wanted) {
@@ -111,21 +159,18 @@ void check_certificates(const Subject& subject, Findings& findings) {
 
 void check_file_limit(const Subject& subject, Findings& findings) {
     Check check(findings, "file-limit");
-    const std::string pid = subject.penstockd ? subject.penstockd->pid : "self";
-    const std::string file = "/proc/" + pid + "/limits";
-    const auto text = subject.root().text(file);
-    const uint64_t limit = text ? hard_limit(*text) : 0;
-    const std::string whose = subject.penstockd ? "penstockd" : "a program started here";
-    if (limit == 0) {
-        check.unknown("", file);
-    } else if (limit >= kDescriptors) {
-        check.ok("", whose + " may open " + (limit == UINT64_MAX ? "any number of" : std::to_string(limit)) +
-                         " files");
+    const FileLimit found = file_limit_of(subject);
+    if (found.limit == 0) {
+        check.unknown(found.object, found.file);
+    } else if (found.limit >= kDescriptors) {
+        check.ok(found.object,
+                 "may open " + (found.limit == UINT64_MAX ? "any number of" : std::to_string(found.limit)) +
+                     " files (" + found.file + ")");
     } else {
-        check.warning("", whose + " may open " + std::to_string(limit) + " files, fewer than " +
-                              std::to_string(kDescriptors) + ": many health check ports would exhaust them");
-        check.mend(subject.penstockd ? "prlimit --nofile=:" + std::to_string(kDescriptors) + " --pid " + pid
-                                     : "ulimit -n " + std::to_string(kDescriptors));
+        check.warning(found.object, "may open " + std::to_string(found.limit) + " files (" + found.file +
+                                        "), fewer than " + std::to_string(kDescriptors) +
+                                        ": many health check ports would exhaust them");
+        check.mend(found.command);
     }
 }
 

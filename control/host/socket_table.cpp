@@ -93,6 +93,26 @@ std::optional<std::vector<SocketRow>> listening_sockets(const Root& root) {
     return found;
 }
 
+// 0000000000000000: 00000002 00000000 00010000 0001 01 4711 /run/penstock/penstockd.sock
+// num               refs     protocol flags    type st inode path
+std::optional<uint64_t> unix_socket_at(const Root& root, std::string_view path) {
+    const std::string table = root.text("/proc/self/net/unix").value_or("");
+    constexpr std::string_view kListening = "00010000";  // SO_ACCEPTCON; connections have the same path
+    for (std::string_view line : split(table, '\n')) {
+        next_word(line);
+        next_word(line);
+        next_word(line);
+        const std::string_view flags = next_word(line);
+        next_word(line);
+        next_word(line);
+        const auto inode = whole_number<uint64_t>(next_word(line));
+        if (inode && flags == kListening && trimmed(line) == path) {
+            return inode;
+        }
+    }
+    return std::nullopt;
+}
+
 std::optional<Process> owner_of_socket(const Root& root, uint64_t inode) {
     const std::string wanted = "socket:[" + std::to_string(inode) + "]";
     for (const std::string& pid : root.names("/proc")) {

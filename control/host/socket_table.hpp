@@ -34,6 +34,9 @@ inline constexpr uint32_t kUdpUnconnected = 7;
 // The listening TCP sockets of this network namespace. Nullopt: neither file can be read.
 [[nodiscard]] std::optional<std::vector<SocketRow>> listening_sockets(const Root& root);
 
+// The inode of the unix socket that is bound to `path` in this network namespace; nullopt: none is.
+[[nodiscard]] std::optional<uint64_t> unix_socket_at(const Root& root, std::string_view path);
+
 struct Process {
     std::string pid;
     std::string name;  // /proc/PID/comm: at most 15 characters

@@ -20,7 +20,10 @@ struct Subject {
     const Needs& needs;
     std::vector<PciDevice> devices;         // those of the needs that exist
     std::optional<Result<CorePlan>> cores;  // empty: the allowed CPUs cannot be read
-    std::optional<Process> penstockd;       // running now
+    // Running now: the one that listens on the socket of the needs, otherwise one of this network namespace.
+    std::optional<Process> penstockd;
+    bool has_socket = false;  // it is the former
+    std::string config;       // path of the INI file; "": none
     bool has_iommu = false;
 
     [[nodiscard]] const Root& root() const noexcept { return machine.root; }

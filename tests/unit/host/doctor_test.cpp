@@ -465,24 +465,71 @@ TEST_F(Doctor, Certificates) {
 }
 
 TEST_F(Doctor, FileLimit) {
-    EXPECT_EQ(fake.check("file-limit"), Lines{"unknown : /proc/self/limits cannot be read"});
+    EXPECT_EQ(fake.check("file-limit"),
+              Lines{"unknown a program started here: /proc/self/limits cannot be read"});
     const auto limits = [](const std::string& hard) {
         return "Limit                     Soft Limit           Hard Limit           Units     \n"
                "Max open files            1024                 " +
                hard + "               files     \n";
     };
     fake.file("/proc/self/limits", limits("65536"));
-    EXPECT_EQ(fake.check("file-limit"), Lines{"ok : a program started here may open 65536 files"});
+    EXPECT_EQ(fake.check("file-limit"),
+              Lines{"ok a program started here: may open 65536 files (/proc/self/limits)"});
     fake.file("/proc/self/limits", limits("unlimited"));
-    EXPECT_EQ(fake.check("file-limit"), Lines{"ok : a program started here may open any number of files"});
+    EXPECT_EQ(fake.check("file-limit"),
+              Lines{"ok a program started here: may open any number of files (/proc/self/limits)"});
     fake.file("/proc/self/limits", limits("4096"));
     EXPECT_EQ(fake.check("file-limit").back(), "  ulimit -n 65536");
     process("41", "penstockd");
     fake.file("/proc/41/limits", limits("1024"));
-    EXPECT_EQ(fake.check("file-limit"), (Lines{"warning : penstockd may open 1024 files, fewer than 65536: "
-                                               "many health check ports would exhaust "
-                                               "them",
-                                               "  prlimit --nofile=:65536 --pid 41"}));
+    EXPECT_EQ(fake.check("file-limit"),
+              (Lines{"warning penstockd (process 41): may open 1024 files (/proc/41/limits), fewer "
+                     "than 65536: many health check ports would exhaust them",
+                     "  prlimit --nofile=:65536 --pid 41"}));
+}
+
+TEST_F(Doctor, FileLimitIsThatOfTheGatewayThatIsMeant) {
+    fake.file("/proc/self/limits", "Max open files 1024 1000 files\n");
+    fake.file("/proc/41/limits", "Max open files 1024 70041 files\n");
+    fake.file("/proc/42/limits", "Max open files 1024 70042 files\n");
+    process("41", "penstockd");
+    const std::string meant = std::string(kNullPort) + "listen = 192.0.2.1:9106\nlisten = unix:/run/b.sock\n";
+    const auto object = [&](const std::string& ini) {
+        const std::string line = fake.check("file-limit", ini).front();
+        return line.substr(0, line.find(')') + 1);
+    };
+    EXPECT_EQ(object(meant), "ok penstockd (process 41)") << "by its name";
+    // The unit has limits, and starts a gateway with another file.
+    fake.file("/lib/systemd/system/penstock-gateway.service",
+              "[Service]\nExecStart=/usr/sbin/penstockd --config /etc/other.ini\nLimitNOFILE=4096:70000\n");
+    EXPECT_EQ(object(meant), "ok penstockd (process 41)");
+    fake.file("/lib/systemd/system/penstock-gateway.service",
+              "[Service]\nExecStart=/usr/sbin/penstockd --config /etc/penstock/penstockd.ini\n"
+              "LimitNOFILE=4096:70000\n");
+    EXPECT_EQ(object(meant),
+              "ok penstock-gateway.service: may open 70000 files "
+              "(/lib/systemd/system/penstock-gateway.service)");
+    fake.file("/etc/systemd/system/penstock-gateway.service.d/limits.conf", "[Service]\nLimitNOFILE=1024\n");
+    EXPECT_EQ(
+        fake.check("file-limit", meant),
+        (Lines{
+            "warning penstock-gateway.service: may open 1024 files "
+            "(/etc/systemd/system/penstock-gateway.service.d/limits.conf), fewer than 65536: many health "
+            "check ports would exhaust them",
+            "  mkdir -p /etc/systemd/system/penstock-gateway.service.d && printf "
+            "'[Service]\\nLimitNOFILE=65536\\n' >/etc/systemd/system/penstock-gateway.service.d/limits.conf "
+            "&& systemctl daemon-reload"}));
+    // Its socket names the gateway. Another process is connected to it.
+    fake.file("/proc/self/net/unix",
+              "Num       RefCount Protocol Flags    Type St Inode Path\n"
+              "0000000000000000: 00000003 00000000 00000000 0001 03 98 /run/b.sock\n"
+              "0000000000000000: 00000002 00000000 00010000 0001 01 97 /run/penstock/penstockd.sock\n"
+              "0000000000000000: 00000002 00000000 00010000 0001 01 99 /run/b.sock\n");
+    process("42", "penstockd");
+    fake.link("/proc/41/fd/5", "socket:[97]");
+    fake.link("/proc/42/fd/5", "socket:[99]");
+    EXPECT_EQ(object(meant), "ok penstockd (process 42)");
+    EXPECT_EQ(object(kNullPort), "ok penstockd (process 41)") << "the default socket";
 }
 
 TEST_F(Doctor, Ports) {
