@@ -23,7 +23,50 @@ BAD = {
     "a port": ({"sync": {"httpPort": 0}}, "httpPort"),
     "tables on a disk": ({"gateway": {"hostPaths": {"tables": "/var/lib/tables"}}}, "tables"),
     "a gateway without a port": ({"mode": "external", "external": {"gateways": ["192.0.2.1"]}}, "gateways"),
+    "a gateway with port 0": ({"mode": "external", "external": {"gateways": ["192.0.2.1:0"]}}, "gateways"),
+    "a gateway with port 65536": ({"mode": "external", "external": {"gateways": ["192.0.2.1:65536"]}}, "gateways"),
+    "a gateway twice": ({"mode": "external", "external": {"gateways": ["192.0.2.1:9106", "192.0.2.1:9106"]}}, "gateways"),
+    "no CPU": ({"gateway": {"cpu": 0}}, "cpu"),
+    "no CPU, as text": ({"gateway": {"cpu": "0m"}}, "cpu"),
+    "a negative CPU": ({"sync": {"cpu": -1}}, "cpu"),
+    "a CPU in bytes": ({"gateway": {"cpu": "3Gi"}}, "cpu"),
+    "no memory": ({"sync": {"memory": "0Mi"}}, "memory"),
+    "no device": ({"gateway": {"devices": {"example.com/nic": 0}}}, "/gateway/devices/"),
+    "a roll of no gateway": ({"gateway": {"maxUnavailable": "0%"}}, "maxUnavailable"),
+    "a roll of no gateway, as number": ({"gateway": {"maxUnavailable": 0}}, "maxUnavailable"),
+    "evictions of no replica": ({"external": {"podDisruptionBudget": {"maxUnavailable": "0%"}}}, "maxUnavailable"),
+    "no replica": ({"external": {"replicas": 0}}, "replicas"),
+    "a prefix length": ({"sync": {"allowedExternalCidrs": ["203.0.113.0/200"]}}, "allowedExternalCidrs"),
+    "egress without a port of the API server": ({"external": {"networkPolicy": {"apiServerPorts": []}}}, "apiServerPorts"),
+    "an interval of 0": ({"monitors": {"interval": "0s"}}, "interval"),
+    "a kind of monitor": ({"monitors": {"kind": "podmonitor"}}, "kind"),
+    "a negative drain": ({"gateway": {"drainSeconds": -1}}, "drainSeconds"),
 }
+# Values that contradict each other, and a part of the error.
+CONTRADICTIONS = {
+    "the default of another port": ({"sync": {"httpPort": 9105}}, "gateway.metricsPort and sync.httpPort are both 9105"),
+    "two ports": ({"gateway": {"healthPort": 9200, "metricsPort": 9200}}, "gateway.healthPort and gateway.metricsPort are both 9200"),
+    "health and penstock-sync": ({"gateway": {"healthPort": 9107}}, "gateway.healthPort and sync.httpPort are both 9107"),
+    "one folder for two": ({"gateway": {"hostPaths": {"state": "/run/penstock"}}}, "gateway.hostPaths.run and gateway.hostPaths.state are both /run/penstock"),
+    "too little memory": ({"gateway": {"hugepages": "none"}}, "gateway.memory is 512Mi, and must exceed gateway.memoryMb (1024 MB)"),
+    "exactly the memory": ({"gateway": {"hugepages": "none", "memory": "1Gi"}}, "must exceed gateway.memoryMb"),
+    "too little memory, in bytes": ({"gateway": {"hugepages": "none", "memory": 1073741824}}, "must exceed gateway.memoryMb"),
+    "an option twice": ({"gateway": {"extraArgs": ["--memory-mb=2048"]}}, "gateway.extraArgs: --memory-mb is set by the chart; use gateway.memoryMb"),
+    "another mode": ({"gateway": {"extraArgs": ["--mode=external"]}}, "gateway.extraArgs: --mode is set by the chart"),
+    "another source": ({"sync": {"extraArgs": ["--kubeconfig=/x"]}}, "sync.extraArgs: --kubeconfig is set by the chart"),
+    "a second port": ({"mode": "external", "external": {"gateways": ["192.0.2.1:9106"]}, "sync": {"extraArgs": ["--http=0.0.0.0:1"]}},
+                      "sync.extraArgs: --http is set by the chart; use sync.httpPort"),
+    "excluded from nothing": ({"sync": {"addressPoolsExclude": ["10.0.0.0/8"]}}, "sync.addressPoolsExclude requires sync.allocateAddresses: true"),
+}
+# Values that look like those above, and are valid.
+SIMILAR = (
+    {"mode": "external", "external": {"gateways": ["192.0.2.1:65535", "192.0.2.2:1"]}, "sync": {"httpPort": 9105}},
+    {"gateway": {"cpu": "0.5", "memory": "0.5Gi"}, "sync": {"cpu": "10m"}},
+    {"gateway": {"hugepages": "none", "memory": "1.5Gi"}},
+    {"gateway": {"hugepages": "none", "memory": "1100M"}},
+    {"gateway": {"extraArgs": ["--memory-lock=on", "--listen=192.0.2.1:9106"]}},
+    {"gateway": {"maxUnavailable": "100%"}},
+)
 
 
 def name_of(path):
@@ -68,14 +111,24 @@ def monitors_conform_to_the_schemas_of_the_prometheus_operator(lab):
 
 
 @case()
-def the_schema_refuses_wrong_values(lab):
-    for what, (values, part) in BAD.items():
+def wrong_and_contradicting_values_are_refused(lab):
+    for what, (values, part) in {**BAD, **CONTRADICTIONS}.items():
         try:
             template(lab, values)
         except kustomize_base.HelmFailed as refusal:
             check(part in str(refusal), f"{what}: {part} is not in {refusal}")
         else:
             check(False, f"{what} was accepted")
+    for values in SIMILAR:
+        template(lab, values)
+
+
+@case()
+def requests_for_hugepages_are_whole_pages(lab):
+    for pages, megabytes, expected in (("2Mi", 1023, "1024Mi"), ("2Mi", 1024, "1024Mi"), ("1Gi", 1025, "2Gi")):
+        rendering = template(lab, {"gateway": {"hugepages": pages, "memoryMb": megabytes}})
+        daemon, = (document for document in documents(rendering) if document["kind"] == "DaemonSet")
+        equal(daemon["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"][f"hugepages-{pages}"], expected, f"{megabytes} MB")
 
 
 @case()

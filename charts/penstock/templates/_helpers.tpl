@@ -67,3 +67,15 @@ resources:
     cpu: {{ .Values.sync.cpu }}
     memory: {{ .Values.sync.memory }}
 {{- end }}
+
+{{/* Fails for an option in `options` that `set` has: {option: value of the chart, or ""}. A program accepts it once only. */}}
+{{- define "penstock.refuseOptions" -}}
+{{- $set := .set }}
+{{- $value := .value }}
+{{- range .options }}
+{{- $option := regexFind "^[a-z0-9-]+" (trimPrefix "--" .) }}
+{{- if hasKey $set $option }}
+{{- fail (printf "%s: --%s is set by the chart%s" $value $option (get $set $option | empty | ternary "" (printf "; use %s" (get $set $option)))) }}
+{{- end }}
+{{- end }}
+{{- end }}
