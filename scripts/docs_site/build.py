@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs mkdocs with the theme Material, in an environment of its own in the cache."""
-import hashlib
 import json
 import os
-import shutil
 import subprocess
-import sys
 
-from testbed.api_servers import cache
+from testbed import python_programs
+from testbed.api_servers import NotToBeHad
 
 from . import links, stage
 
@@ -55,15 +53,10 @@ class Failed(Exception):
 
 def environment():
     """The folder of the Python environment with mkdocs; created if it is not in the cache."""
-    with open(REQUIREMENTS, "rb") as file:
-        name = hashlib.sha256(file.read() + sys.version.encode()).hexdigest()[:16]
-    folder = os.path.join(cache(), "docs-site", name)
-    if not os.access(os.path.join(folder, "bin/mkdocs"), os.X_OK):
-        shutil.rmtree(folder, ignore_errors=True)
-        _run([sys.executable, "-m", "venv", folder], "cannot create a Python environment: scripts/setup docs installs python3-venv")
-        _run([os.path.join(folder, "bin/pip"), "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", REQUIREMENTS],
-             "cannot install mkdocs")
-    return folder
+    try:
+        return python_programs.environment("docs-site", REQUIREMENTS, "mkdocs")
+    except NotToBeHad as why:
+        raise Failed(str(why)) from why
 
 
 def build(root, work, site, url="https://penstock.example/"):

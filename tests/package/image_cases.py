@@ -133,6 +133,31 @@ def check_spdx(document):
     check(any(one["relationshipType"] == "DESCRIBES" and one["spdxElementId"] == "SPDXRef-DOCUMENT" for one in document["relationships"]), "nothing is described")
 
 
+def validated(lab, document, name):
+    """(exit code, mistakes) of the validator of the SPDX project."""
+    path = lab.run.file(name)
+    with open(path, "w") as file:
+        json.dump(document, file)
+    done = subprocess.run([products.had("spdx"), "--infile", path], capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stderr
+
+
+@case()
+def the_validator_of_spdx_accepts_the_list_of_contents(lab):
+    _, _, listing, _ = products.had("image")
+    with open(listing) as file:
+        document = json.load(file)
+    equal(validated(lab, document, "whole.spdx.json"), (0, ""), "the validator")
+    for what, spoil in (("an unknown licence", lambda one: one["packages"][0].update(licenseDeclared="Nonsense-1.0")),
+                        ("no version of SPDX", lambda one: one.pop("spdxVersion")),
+                        ("a relation to nothing", lambda one: one["relationships"][1].update(relatedSpdxElement="SPDXRef-Nothing")),
+                        ("an identifier", lambda one: one["packages"][1].update(SPDXID="SPDXRef-a_b"))):
+        spoilt = json.loads(json.dumps(document))
+        spoil(spoilt)
+        code, mistakes = validated(lab, spoilt, "spoilt.spdx.json")
+        check(code != 0 and mistakes, f"{what} is accepted")
+
+
 @case()
 def the_list_of_contents_is_valid_and_complete(lab):
     layout, _, listing, _ = products.had("image")

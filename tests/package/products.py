@@ -10,10 +10,12 @@ import sys
 from fixture import Skip
 
 from packing import image, trees
+from testbed import python_programs
 from testbed.api_servers import NotToBeHad
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DEBIAN = os.path.join(ROOT, "debian")
+SPDX_REQUIREMENTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "spdx_requirements.txt")
 PAGE = os.path.join(ROOT, "docs/install-bare-metal.md")
 
 _folder = None
@@ -21,11 +23,13 @@ _had, _why_not = {}, {}
 
 
 def obtain(folder, wanted):
-    """wanted: of "pool", "image" and "bundle", the unpacked image. What cannot be made is the reason why the cases that need it are skipped."""
+    """wanted: of "pool", "image", "bundle", the unpacked image, and "spdx", a validator. What cannot be made is the reason why the cases
+    that need it are skipped."""
     global _folder
     _folder = folder
     for name, make in (("pool", lambda: trees.pool(trees.debs_in(folder))), ("image", lambda: image.build(folder)),
-                       ("bundle", lambda: _unpacked(folder, had("image")[0]))):
+                       ("bundle", lambda: _unpacked(folder, had("image")[0])),
+                       ("spdx", lambda: os.path.join(python_programs.environment("spdx-tools", SPDX_REQUIREMENTS, "pyspdxtools"), "bin/pyspdxtools"))):
         if name in wanted:
             try:
                 _had[name] = make()

@@ -24,7 +24,7 @@ import deb_cases, image_cases, machine_cases, page_cases, unit_cases  # noqa: E4
 CASE_TIMEOUT_S = 600
 PROGRAMS = ("mandoc", "zsh", "fish", "lintian", "umoci")
 # What the cases of a file need from the registry.
-NEEDS = {"machine": {"pool"}, "unit": {"pool"}, "image": {"image", "bundle"}}
+NEEDS = {"machine": {"pool"}, "unit": {"pool"}, "image": {"image", "bundle", "spdx"}}
 
 
 def reason_missing():
