@@ -15,7 +15,9 @@ std::string comment_of(const Record& record, const Names& names) {
     if (finding.verdict == Verdict::Drop) {
         add("reason", std::string(text_of(finding.reason).counter));
     }
-    add("worker", std::to_string(finding.worker.value));
+    if (finding.worker.is_set()) {
+        add("worker", std::to_string(finding.worker.value));
+    }
     if (finding.receiver != finding.worker && finding.receiver.is_set()) {
         add("receiver", std::to_string(finding.receiver.value));
     }

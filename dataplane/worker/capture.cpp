@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -21,6 +22,11 @@ void wait_for_round(const config::Publisher& publisher, config::Publisher::Momen
     }
 }
 
+// Slots of a ring in this memory.
+uint32_t slots_in(size_t bytes, const pipeline::TapOptions& options) {
+    return static_cast<uint32_t>(std::bit_floor(bytes / (sizeof(capture::Record) + options.snap_bytes)));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Capture>> Capture::start(WorkerSet& workers, const pipeline::TapOptions& options) {
@@ -33,18 +39,21 @@ Result<std::unique_ptr<Capture>> Capture::start(WorkerSet& workers, const pipeli
                                              ? "a capture is running; only one runs at a time"
                                              : "a stopped worker has not ended the former capture yet");
     }
-    const size_t bytes = std::max(kBytes / impl.workers_.size(), kBytesOfWorkerMin);
-    const auto slots =
-        static_cast<uint32_t>(std::bit_floor(bytes / (sizeof(capture::Record) + options.snap_bytes)));
+    const uint32_t slots = slots_in(std::max(kBytes / impl.workers_.size(), kBytesOfWorkerMin), options);
     std::vector<std::unique_ptr<pipeline::Tap>> taps;
     const uint32_t number = ++impl.captures;
     for (const auto& worker : impl.workers_) {
         taps.push_back(std::make_unique<pipeline::Tap>(options, slots));
         worker->begin_capture(*taps.back(), number);
     }
+    auto host_tap = std::make_unique<HostTap>(options, slots_in(kBytesOfWorkerMin, options));
+    {
+        const std::lock_guard lock(impl.host_tap_mutex);
+        impl.host_tap = host_tap.get();
+    }
     impl.is_captured = true;
     wait_for_round(*impl.publisher, impl.publisher->now());
-    return std::unique_ptr<Capture>(new Capture(workers, std::move(taps)));
+    return std::unique_ptr<Capture>(new Capture(workers, std::move(taps), std::move(host_tap)));
 }
 
 Capture::~Capture() {
@@ -65,6 +74,10 @@ void Capture::stop() {
     for (const auto& worker : impl.workers_) {
         worker->end_capture();
     }
+    {
+        const std::lock_guard lock(impl.host_tap_mutex);
+        impl.host_tap = nullptr;
+    }
     stopped_at_ = impl.publisher->now();
     wait_for_round(*impl.publisher, stopped_at_);
 }
@@ -74,11 +87,11 @@ uint32_t Capture::read(uint32_t max, const Visit& visit) {
     for (const auto& tap : taps_) {
         count += tap->ring().read(max - count, visit);
     }
-    return count;
+    return count + host_tap_->ring().read(max - count, visit);
 }
 
 uint64_t Capture::lost() const {
-    uint64_t lost = 0;
+    uint64_t lost = host_tap_->ring().lost();
     for (const auto& tap : taps_) {
         lost += tap->ring().lost();
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A packet capture of all workers: gives each of them a tap, and reads their records. One at a time.
+// A packet capture of all workers: gives each of them a tap, and the twin I/O thread one for the frames that it
+// drops, and reads their records. One at a time.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include "dataplane/base/result.hpp"
 #include "dataplane/capture/record.hpp"
 #include "dataplane/pipeline/tap.hpp"
+#include "dataplane/worker/host_tap.hpp"
 #include "dataplane/worker/worker_set.hpp"
 
 namespace penstock::worker {
@@ -41,11 +43,13 @@ class Capture {
     [[nodiscard]] uint64_t lost() const;
 
  private:
-    Capture(WorkerSet& workers, std::vector<std::unique_ptr<pipeline::Tap>> taps)
-        : workers_(workers), taps_(std::move(taps)) {}
+    Capture(WorkerSet& workers, std::vector<std::unique_ptr<pipeline::Tap>> taps,
+            std::unique_ptr<HostTap> host_tap)
+        : workers_(workers), taps_(std::move(taps)), host_tap_(std::move(host_tap)) {}
 
     WorkerSet& workers_;
     std::vector<std::unique_ptr<pipeline::Tap>> taps_;  // by worker
+    std::unique_ptr<HostTap> host_tap_;
     bool runs_ = true;
     config::Publisher::Moment stopped_at_{};
 };

@@ -143,6 +143,9 @@ class WorkerSet {
     // invalid for the port (HostFrameInvalid), or one that send_from_host() did not take (FromHostRingFull).
     // The latter two count as from_host, too.
     void count_host_drop(DropReason reason, uint64_t packets = 1);
+    // The same for these frames, which a running capture records. `port`: that of the twin. The caller frees
+    // them afterwards.
+    void host_frames_dropped(NicPortId port, DropReason reason, std::span<rte_mbuf* const> frames);
 
     // Control thread: the next resolution requested by a worker.
     std::optional<NeighbourRequest> take_neighbour_request();

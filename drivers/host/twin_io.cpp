@@ -93,16 +93,19 @@ bool TwinIo::Impl::punt(Line& line, PuntClass punt_class) {
     for (int burst = 0; burst < kBurstsToHost[static_cast<size_t>(punt_class)]; ++burst) {
         std::array<rte_mbuf*, kBurst> packets;
         const size_t count = ports->take_punted(line.twin.port, punt_class, packets);
+        std::array<rte_mbuf*, kBurst> not_written;
         size_t refused = 0;
         for (size_t i = 0; i < count; ++i) {
-            refused += write_packet(*line.twin.twin, packets[i]) ? 0 : 1;
+            if (!write_packet(*line.twin.twin, packets[i])) {
+                not_written[refused++] = packets[i];
+            }
         }
-        rte_pktmbuf_free_bulk(packets.data(), static_cast<unsigned>(count));
         add(line.punted, count - refused);
         if (refused > 0) {
             add(line.punt_failed, refused);
-            ports->count_host_drop(DropReason::PuntFailed, refused);
+            ports->frames_dropped(line.twin.port, DropReason::PuntFailed, {not_written.data(), refused});
         }
+        rte_pktmbuf_free_bulk(packets.data(), static_cast<unsigned>(count));
         moved = moved || count > 0;
         if (count < packets.size()) {
             break;
@@ -144,9 +147,9 @@ bool TwinIo::Impl::fetch(Line& line) {
             }
             moved = true;
             if (frame->pkt_len < kEthernetHeader || frame->pkt_len > length_max) {
-                rte_pktmbuf_free(frame);
                 add(line.host_frame_invalid, 1);
-                ports->count_host_drop(DropReason::HostFrameInvalid, 1);
+                ports->frames_dropped(line.twin.port, DropReason::HostFrameInvalid, {&frame, 1});
+                rte_pktmbuf_free(frame);
                 continue;
             }
             frames[count++] = frame;
@@ -155,11 +158,12 @@ bool TwinIo::Impl::fetch(Line& line) {
             break;
         }
         const size_t taken = ports->send_from_host(line.twin.port, {frames.data(), count});
-        rte_pktmbuf_free_bulk(frames.data() + taken, static_cast<unsigned>(count - taken));
         add(line.from_host, taken);
         if (taken < count) {
-            add(line.from_host_dropped, count - taken);
-            ports->count_host_drop(DropReason::FromHostRingFull, count - taken);
+            const std::span dropped(frames.data() + taken, count - taken);
+            add(line.from_host_dropped, dropped.size());
+            ports->frames_dropped(line.twin.port, DropReason::FromHostRingFull, dropped);
+            rte_pktmbuf_free_bulk(dropped.data(), static_cast<unsigned>(dropped.size()));
         }
     }
     return moved;

@@ -27,6 +27,12 @@ rte_mempool* pool() {
     return made;
 }
 
+rte_mbuf* mbuf_of(const std::vector<uint8_t>& frame) {
+    rte_mbuf* const mbuf = rte_pktmbuf_alloc(pool());
+    std::memcpy(rte_pktmbuf_append(mbuf, static_cast<uint16_t>(frame.size())), frame.data(), frame.size());
+    return mbuf;
+}
+
 struct Seen {
     capture::Record record;
     std::vector<uint8_t> frame;
@@ -333,15 +339,66 @@ TEST_P(Captures, RecordPacketsOfLinux) {
                              .ipv4("10.80.1.1", "10.80.1.2")
                              .udp(179, 1'000)
                              .build();
-    rte_mbuf* mbuf = rte_pktmbuf_alloc(pool());
-    std::memcpy(rte_pktmbuf_append(mbuf, static_cast<uint16_t>(of_host.size())), of_host.data(),
-                of_host.size());
+    rte_mbuf* mbuf = mbuf_of(of_host);
     ASSERT_EQ(workers_->send_from_host(kUp, {&mbuf, 1}), 1u);
     EXPECT_EQ(up_->take_frame(), of_host);
     ASSERT_EQ(seen(2).size(), 2u);
     EXPECT_EQ(seen_[1].frame, of_host);
     EXPECT_TRUE(seen_[1].record.finding.from_host);
     EXPECT_EQ(seen_[1].record.finding.verdict, Verdict::Transmit);
+}
+
+// The twin I/O thread drops frames that no worker has; here the test is this thread.
+TEST_P(Captures, RecordDropsBetweenLinuxAndTheWorkers) {
+    const auto drop = [&](DropReason reason, const std::vector<uint8_t>& frame) {
+        rte_mbuf* const buffer = mbuf_of(frame);
+        workers_->host_frames_dropped(kCluster, reason, {&buffer, 1});
+        rte_pktmbuf_free(buffer);
+    };
+    drop(DropReason::PuntFailed, from_client(4'000));
+    begin();
+    drop(DropReason::PuntFailed, from_client(4'001));
+    drop(DropReason::FromHostRingFull, from_client(4'002));
+    drop(DropReason::HostFrameInvalid, {1, 2, 3});
+    const auto& seen = this->seen(3);
+    ASSERT_EQ(seen.size(), 3u) << "only while the capture runs";
+    for (const Seen& each : seen) {
+        EXPECT_EQ(each.record.point, Point::Drop);
+        EXPECT_EQ(each.record.port, kCluster);
+        EXPECT_EQ(each.record.finding.verdict, Verdict::Drop);
+        EXPECT_FALSE(each.record.finding.worker.is_set());
+    }
+    EXPECT_EQ(seen[0].record.finding.reason, DropReason::PuntFailed);
+    EXPECT_FALSE(seen[0].record.finding.from_host);
+    EXPECT_EQ(seen[0].key.source_port, 4'001);
+    EXPECT_EQ(seen[1].record.finding.reason, DropReason::FromHostRingFull);
+    EXPECT_TRUE(seen[1].record.finding.from_host);
+    EXPECT_EQ(seen[1].key.source_port, 4'002);
+    EXPECT_EQ(seen[2].record.finding.reason, DropReason::HostFrameInvalid);
+    EXPECT_EQ(seen[2].frame, (std::vector<uint8_t>{1, 2, 3}));
+    EXPECT_EQ(drops(DropReason::PuntFailed), 2u) << "counted without a capture too";
+
+    // The selection of the capture applies.
+    const auto recorded = [&](const TapOptions& options) {
+        capture_.reset();
+        seen_.clear();
+        begin(options);
+        drop(DropReason::PuntFailed, from_client(4'003));
+        drop(DropReason::PuntFailed, from_client(4'004));
+        read();
+        return seen_.size();
+    };
+    EXPECT_EQ(recorded({.filter = from_port(4'004)}), 1u);
+    EXPECT_EQ(recorded({.filter = {}, .client = IpAddr::v4(10, 80, 1, 2)}), 2u);
+    EXPECT_EQ(recorded({.filter = {}, .client = IpAddr::v4(10, 80, 1, 3)}), 0u);
+    EXPECT_EQ(recorded({.filter = {}, .services = std::vector<ServiceId>{{0}}}), 0u) << "no connection";
+    capture::Points rx;
+    rx.add(Point::Rx);
+    EXPECT_EQ(recorded({.filter = {}, .points = rx}), 0u);
+    capture_->stop();
+    drop(DropReason::PuntFailed, from_client(4'005));
+    read();
+    EXPECT_TRUE(seen_.empty());
 }
 
 // Memory for records is bounded. If no record is read, some packets are left out and counted; when reading

@@ -104,7 +104,9 @@ class PortItself : public TwinIoPorts {
         return rte_eth_tx_burst(port_.facts().dpdk_port, 0, frames.data(),
                                 static_cast<uint16_t>(frames.size()));
     }
-    void count_host_drop(DropReason, uint64_t packets) override { dropped += packets; }
+    void frames_dropped(NicPortId, DropReason, std::span<rte_mbuf* const> frames) override {
+        dropped += frames.size();
+    }
     uint64_t dropped = 0;
 
  private:
@@ -352,7 +354,9 @@ class Flooded : public TwinIoPorts {
         offered += frames.size();
         return 0;
     }
-    void count_host_drop(DropReason reason, uint64_t packets) override { dropped[reason] += packets; }
+    void frames_dropped(NicPortId, DropReason reason, std::span<rte_mbuf* const> frames) override {
+        dropped[reason] += frames.size();
+    }
 
     // Each from a different host, because Linux answers one requester at a time.
     static std::vector<uint8_t> arp_request(uint8_t host) {

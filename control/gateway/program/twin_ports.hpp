@@ -22,8 +22,8 @@ class TwinPorts final : public drivers::TwinIoPorts {
     size_t send_from_host(NicPortId port, std::span<rte_mbuf*> frames) override {
         return workers_.send_from_host(port, frames);
     }
-    void count_host_drop(DropReason reason, uint64_t packets) override {
-        workers_.count_host_drop(reason, packets);
+    void frames_dropped(NicPortId port, DropReason reason, std::span<rte_mbuf* const> frames) override {
+        workers_.host_frames_dropped(port, reason, frames);
     }
 
  private:

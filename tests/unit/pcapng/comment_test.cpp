@@ -33,6 +33,10 @@ TEST(Comment, NamesWhatWasDecided) {
                       .backend = {8}};
     record.port = {};
     EXPECT_EQ(capture::comment_of(record, kNames), "verdict=drop reason=no_route worker=0 from=linux");
+
+    // dropped before any worker
+    record.finding = {.verdict = Verdict::Drop, .reason = DropReason::FromHostRingFull, .from_host = true};
+    EXPECT_EQ(capture::comment_of(record, kNames), "verdict=drop reason=from_host_ring_full from=linux");
 }
 
 }  // namespace comment_test
