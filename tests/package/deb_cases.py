@@ -24,11 +24,11 @@ def lintian_finds_no_error_and_no_warning(lab):
 def packages_have_the_files_of_the_page(lab):
     equal(tuple(sorted(products.debs())), OWN, "packages")
     expected = {
-        "penstock-gateway": ("/usr/sbin/penstockd", "/etc/penstock/penstockd.ini", "/lib/systemd/system/penstock-gateway.service",
+        "penstock-gateway": ("/usr/sbin/penstockd", "/usr/share/penstock/penstockd.ini", "/lib/systemd/system/penstock-gateway.service",
                              "/usr/lib/sysusers.d/penstock-gateway.conf", "/usr/lib/tmpfiles.d/penstock-gateway.conf",
                              "/etc/apparmor.d/usr.sbin.penstockd", "/usr/share/man/man8/penstockd.8.gz", "/usr/share/man/man5/penstockd.ini.5.gz",
                              "/usr/share/doc/penstock-gateway/README.Debian", "/usr/share/doc/penstock-gateway/examples/hugepages.conf"),
-        "penstock-sync": ("/usr/sbin/penstock-sync", "/etc/penstock/penstock-sync.ini", "/lib/systemd/system/penstock-sync.service",
+        "penstock-sync": ("/usr/sbin/penstock-sync", "/usr/share/penstock/penstock-sync.ini", "/lib/systemd/system/penstock-sync.service",
                           "/usr/lib/sysusers.d/penstock-sync.conf", "/usr/lib/tmpfiles.d/penstock-sync.conf",
                           "/etc/apparmor.d/usr.sbin.penstock-sync", "/usr/share/man/man8/penstock-sync.8.gz",
                           "/usr/share/man/man5/penstock-sync.ini.5.gz"),
@@ -50,13 +50,61 @@ def installed_ini_files_only_have_comments(lab):
     for package, program in (("penstock-gateway", "penstockd"), ("penstock-sync", "penstock-sync")):
         folder = lab.run.file(package)
         products.extract(package, folder)
-        with open(os.path.join(folder, f"etc/penstock/{program}.ini")) as file:
+        with open(os.path.join(folder, f"usr/share/penstock/{program}.ini")) as file:
             lines = [line.strip() for line in file if line.strip()]
         equal([line for line in lines if not line.startswith("#")], [], f"options set by {program}.ini")
         options = set(re.findall(r"--([a-z0-9-]+)", subprocess.run([os.path.join(folder, "usr/sbin", program), "--help"],
                                                                    capture_output=True, text=True, check=True).stdout))
         named = set(re.findall(r"^#\s*([a-z0-9-]+) =", "\n".join(lines), re.MULTILINE))
         check(len(named) > 20 and named <= options, f"{program}.ini names {len(named)} options, unknown: {sorted(named - options)}")
+
+
+@case()
+def an_update_replaces_ini_files_that_were_not_changed(lab):
+    """The scripts of the sources on a folder as root: their part of debhelper is a comment there."""
+    for package, ini in (("penstock-gateway", "penstockd.ini"), ("penstock-sync", "penstock-sync.ini")):
+        root = lab.run.file(f"root-{package}")
+        template, file = os.path.join(root, "usr/share/penstock", ini), os.path.join(root, "etc/penstock", ini)
+        os.makedirs(os.path.dirname(template))
+
+        def script(name, *words):
+            done = subprocess.run(["sh", os.path.join(products.DEBIAN, f"{package}.{name}"), *words], capture_output=True, text=True,
+                                  env={**os.environ, "DPKG_ROOT": root})
+            equal((done.returncode, done.stderr), (0, ""), f"{package}.{name} {words}")
+
+        def content():
+            return open(file).read() if os.path.exists(file) else None
+
+        def update(version, interrupted=False):
+            script("preinst", "upgrade", "1")
+            if interrupted:
+                script("postinst", "abort-upgrade", version)
+                return
+            with open(template, "w") as options:
+                options.write(f"# options of {version}\n")
+            script("postinst", "configure", "1")
+
+        with open(template, "w") as options:
+            options.write("# options of 1\n")
+        script("preinst", "install")
+        script("postinst", "configure", "")
+        equal(content(), "# options of 1\n", "the file of the installation")
+        update("2")
+        equal(content(), "# options of 2\n", "a file that was not changed, after an update")
+        update("3", interrupted=True)
+        equal((content(), os.listdir(os.path.dirname(file))), ("# options of 2\n", [ini]), "after an update that was given up")
+        with open(file, "a") as options:
+            options.write("burst = 4\n")
+        update("4")
+        equal(content(), "# options of 2\nburst = 4\n", "a file that the operator has changed")
+        os.remove(file)
+        update("5")
+        equal(content(), None, "a file that the operator has removed")
+        script("postinst", "configure", "")
+        script("postrm", "remove")
+        equal(content(), "# options of 5\n", "after the removal of the package")
+        script("postrm", "purge")
+        equal(os.path.exists(os.path.dirname(file)), False, "folder after a purge")
 
 
 @case()
