@@ -11,7 +11,6 @@ constexpr std::string_view kNoProxyProtocol = "endpoints are not told the client
 constexpr std::string_view kNoBandwidth = "the bandwidth of a Service is not limited";
 constexpr std::string_view kNoVipNames =
     "addresses have no names; penstock.io/load-balancer-ips requests an address";
-constexpr std::string_view kNoTags = "flow records have no tags";
 constexpr std::string_view kNoFilterGroups =
     "sets of source ranges have no names; spec.loadBalancerSourceRanges lists ranges";
 constexpr std::string_view kNoListeners = "there are no listeners of a cloud load balancer";
@@ -25,8 +24,6 @@ constexpr std::array kRefusedKeys = {
                kNoBandwidth},
     RefusedKey{"penstock.io/vip-id", "ANN-19", kNoVipNames},
     RefusedKey{"service.kubernetes.io/tke-existed-lbid", "ANN-19", kNoVipNames},
-    RefusedKey{"penstock.io/tags", "ANN-21", kNoTags},
-    RefusedKey{"service.beta.kubernetes.io/aws-load-balancer-additional-resource-tags", "ANN-21", kNoTags},
     RefusedKey{"penstock.io/filter-groups", "ANN-25", kNoFilterGroups},
     RefusedKey{"service.beta.kubernetes.io/aws-load-balancer-extra-security-groups", "ANN-25",
                kNoFilterGroups},

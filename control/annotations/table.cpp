@@ -108,6 +108,9 @@ constexpr Rule kLogPrefix = of_kind(Kind::FolderPath, 1, kLogPrefixMax);
 constexpr std::array kAccessLogPrefix = {
     Spelling{"penstock.io/access-log-prefix", kLogPrefix},
     Spelling{"service.beta.kubernetes.io/aws-load-balancer-access-log-s3-bucket-prefix", kLogPrefix}};
+constexpr std::array kTags = {
+    Spelling{"penstock.io/tags", of_kind(Kind::List)},
+    Spelling{"service.beta.kubernetes.io/aws-load-balancer-additional-resource-tags", of_kind(Kind::List)}};
 constexpr std::array kBackendNodeSelector = {
     Spelling{"penstock.io/backend-node-selector", of_kind(Kind::Selector)},
     Spelling{"service.kubernetes.io/qcloud-loadbalancer-backends-label", of_kind(Kind::Selector)}};
@@ -224,6 +227,9 @@ constexpr std::array<SettingSpec, kSettings> kSpecs = {{
     {Setting::TlsMode, "ANN-20", kTlsMode, "passthrough",
      "TLS and HTTP are forwarded unchanged; the gateway does not terminate them", "passthrough is used",
      "passthrough"},
+    {Setting::Tags, "ANN-21", kTags, "none",
+     "KEY=VALUE pairs, at most 50, in the files of flow records and in `penstockctl describe service`",
+     "the pair is skipped"},
     {Setting::LoadBalancerIps, "ANN-22", kLoadBalancerIps, "any address of the pool",
      "addresses to allocate, at most one per family; no other address is given instead",
      "no address is allocated; an address in use stays"},

@@ -34,6 +34,7 @@ enum class Setting : uint8_t {
     OnlyNodesWithEndpoints,
     Scope,
     TlsMode,
+    Tags,
     LoadBalancerIps,
     AddressPool,
     AllowSharedIp,
@@ -51,7 +52,7 @@ enum class Setting : uint8_t {
     AffinityScope,
     NodeWeight,
 };
-inline constexpr size_t kSettings = 36;
+inline constexpr size_t kSettings = 37;
 
 enum class Kind : uint8_t {
     Bool,                 // true, false, 1, 0, t, f in any case (ANN-G2)

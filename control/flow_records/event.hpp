@@ -14,6 +14,7 @@ struct ServiceFacts {
     std::string namespace_name, name, port_name;
     std::string folder = "default";  // below the folder of the gateway: the sink, "/" and the prefix, if any
     uint32_t interval_min = 60;      // rotation of its file
+    std::string tags = {};           // is_log_tags(), or ""
     bool operator==(const ServiceFacts&) const = default;
 };
 

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <string_view>
 
+#include "control/base/log_tags.hpp"
 #include "control/log/log.hpp"
 
 namespace penstock::flow_records {
@@ -30,6 +31,16 @@ class Object {
     void number(std::string_view name, uint64_t value) {
         key(name);
         out_ += std::to_string(value);
+    }
+    // An object of its own.
+    void tags(std::string_view name, std::string_view list) {
+        key(name);
+        out_ += '{';
+        for (const std::string_view pair : split(list, ',')) {
+            const auto [tag, value] = split_log_tag(pair);
+            text(tag, value);
+        }
+        out_ += '}';
     }
     void flag(std::string_view name) {
         key(name);
@@ -108,6 +119,9 @@ void append_json_line(std::string& out, const Event& event, const Origin& origin
     }
     if (record.is_adopted) {
         object.flag("adopted");
+    }
+    if (!event.service.tags.empty()) {
+        object.tags("tags", event.service.tags);
     }
     if (event.is_end()) {
         object.text("last", rfc3339_ms(event.flow.last_ms));

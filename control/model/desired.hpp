@@ -153,6 +153,7 @@ struct AccessLog {
     uint32_t interval_min = 60;   // 5 or 60: rotation of the file
     InternedText sink;            // is_log_sink(), or "": default (ANN-12)
     InternedText prefix;          // is_log_prefix(), or ""
+    InternedText tags;            // is_log_tags(), or "" (ANN-21)
     bool operator==(const AccessLog&) const = default;
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "control/base/log_names.hpp"
+#include "control/base/log_tags.hpp"
 #include "control/rpc/convert.hpp"
 #include "control/rpc/convert_rules.hpp"
 #include "control/rpc/enum_table.hpp"
@@ -101,6 +102,13 @@ Result<model::AccessLog> access_log_from(const v1::AccessLog& message) {
         }
         log.prefix = message.prefix();
     }
+    if (!message.tags().empty()) {
+        if (!is_log_tags(message.tags())) {
+            return invalid("tags must be at most " + std::to_string(kLogTagsMax) +
+                           " pairs, sorted, separated by ',': " + std::string(kLogTagRule));
+        }
+        log.tags = message.tags();
+    }
     return log;
 }
 
@@ -112,6 +120,7 @@ v1::AccessLog to_proto(const model::AccessLog& log) {
     message.set_interval_min(log.interval_min);
     message.set_sink(log.sink.value());
     message.set_prefix(log.prefix.value());
+    message.set_tags(log.tags.value());
     return message;
 }
 

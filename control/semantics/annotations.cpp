@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/semantics/annotations.hpp"
 
+#include <map>
 #include <string>
+#include <vector>
 
 #include "control/annotations/refused.hpp"
+#include "control/base/log_tags.hpp"
 #include "control/semantics/text.hpp"
 #include "dataplane/lb/names.hpp"
 
@@ -130,6 +133,32 @@ model::Probe probe_of(Reader& reader, Notices& notices) {
     return probe;
 }
 
+// ANN-21: the valid pairs, sorted. The first invalid one is reported.
+std::string tags_of(Reader& reader, Notices& notices) {
+    std::map<std::string_view, std::string_view> tags;
+    const auto value = reader.read(Setting::Tags);
+    std::string_view refused;
+    for (const std::string_view pair : value ? split(value->text, ',') : std::vector<std::string_view>()) {
+        if (pair.empty()) {
+            continue;
+        }
+        const bool is_kept =
+            tags.size() < kLogTagsMax && is_log_tag(pair) && tags.insert(split_log_tag(pair)).second;
+        refused = is_kept || !refused.empty() ? refused : pair;
+    }
+    if (!refused.empty()) {
+        notices.warn(reason::kInvalidAnnotation, std::string(value->spelling->key) + ": " + quoted(refused) +
+                                                     " is not valid, expected " + std::string(kLogTagRule) +
+                                                     ", at most " + std::to_string(kLogTagsMax) +
+                                                     " pairs; the pair is skipped");
+    }
+    std::string text;
+    for (const auto& [key, content] : tags) {
+        text += (text.empty() ? "" : ",") + std::string(key) + "=" + std::string(content);
+    }
+    return text;
+}
+
 // ANN-G5.
 void report_unknown(const Annotations& object, Notices& notices) {
     for (auto own = object.lower_bound(std::string(annotations::kNativePrefix));
@@ -169,6 +198,7 @@ AnnotationSettings settings_of(const Annotations& object, const Policy& policy, 
         settings.access_log_sink = sink;
     }
     settings.access_log_prefix = reader.text(Setting::AccessLogPrefix);
+    settings.tags = tags_of(reader, notices);
     if (const std::string_view selector = reader.text(Setting::BackendNodeSelector); !selector.empty()) {
         settings.node_selector = annotations::Selector::parse(selector).value();
     }

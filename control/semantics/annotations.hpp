@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "control/annotations/selector.hpp"
@@ -29,6 +30,7 @@ struct AnnotationSettings {
     std::optional<bool> access_log;  // ANN-11; unset: as the gateway is configured
     uint32_t access_log_interval_min = 60;
     std::string_view access_log_sink, access_log_prefix;  // ANN-12; "": the default
+    std::string tags;                                     // ANN-21: is_log_tags(), or ""
     std::optional<annotations::Selector> node_selector;   // ANN-14
     bool cross_zone = true;                               // ANN-15
     std::optional<bool> only_nodes_with_endpoints;        // ANN-16; unset: depends on the traffic policy

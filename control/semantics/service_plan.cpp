@@ -361,7 +361,8 @@ std::vector<model::Service> decide_service(const ServicePlan& plan, const Fronte
         service.access_log = {.enabled = plan.settings.access_log,
                               .interval_min = plan.settings.access_log_interval_min,
                               .sink = std::string(plan.settings.access_log_sink),
-                              .prefix = std::string(plan.settings.access_log_prefix)};
+                              .prefix = std::string(plan.settings.access_log_prefix),
+                              .tags = plan.settings.tags};
         service.probe = around.facts.through_nodes
                             ? node_probe_of(*plan.object, rules.external, plan.settings, around.policy)
                             : pod_probe_of(plan.settings);

@@ -87,8 +87,8 @@ def a_connection_has_a_begin_and_an_end_with_its_numbers_ANN11(lab):
 
 
 @case()
-def udp_ends_idle_and_with_its_endpoint_ANN11_ANN12(lab):
-    names = {"penstock.io/access-log-sink": "audit", "penstock.io/access-log-prefix": "team/dns"}
+def udp_ends_idle_and_with_its_endpoint_ANN11_ANN12_ANN21(lab):
+    names = {"penstock.io/access-log-sink": "audit", "penstock.io/access-log-prefix": "team/dns", "penstock.io/tags": "team=dns,garbage,stage=prod"}
     start(lab, *echo(**ON, **names, **{"penstock.io/idle-timeout": "1"}))
     lab.echo(VIP, 5353, b"x" * 100)
     at = "audit/team/dns/flows.jsonl"
@@ -96,6 +96,9 @@ def udp_ends_idle_and_with_its_endpoint_ANN11_ANN12(lab):
     end = records(lab, at)[1]
     equal([end[name] for name in ("event", "reason", "protocol", "forward_packets", "forward_bytes", "reverse_packets")],
           ["end", "idle", "udp", 1, 128, 1], "the end")
+    equal({json.dumps(one["tags"]) for one in records(lab, at)}, {'{"stage": "prod", "team": "dns"}'}, "tags of the Service")
+    described = lab.gateway.ctl("describe", "service", "echo").stdout
+    check("  Tags:            stage=prod,team=dns\n" in described and '"garbage" is not valid' in described, f"describe service:\n{described}")
     lab.apply(*echo(**ON, **names))  # the ordinary idle timeout
     lab.gateway.until_served({"default/echo/udp"}, backends=False)
     lab.echo(VIP, 5353)

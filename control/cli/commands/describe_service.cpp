@@ -150,6 +150,9 @@ std::string port_description(const v1::ServiceStatus& service, const v1::ListBac
                                   "; client address " + source_text(set.source()) +
                                   "; when empty: " + empty_text(set.when_empty()));
     }
+    if (!desired.access_log().tags().empty()) {
+        text += indented_line("Tags", desired.access_log().tags());
+    }
     const std::string ranges = ranges_text(desired);
     if (!ranges.empty()) {
         text += indented_line("Source ranges", ranges);

@@ -27,6 +27,7 @@ flow_records::ServiceFacts facts_of(const ReconcilerState& state, ServiceId id) 
             facts.folder += "/" + log.prefix.value();
         }
         facts.interval_min = log.interval_min;
+        facts.tags = log.tags.value();
     }
     return facts;
 }

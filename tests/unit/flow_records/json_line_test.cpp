@@ -42,6 +42,18 @@ TEST(JsonLine, SampledAndAdoptedAreMarked) {
     EXPECT_EQ(line(flow(), web(), kOrigin).find("sampled"), std::string::npos);
 }
 
+TEST(JsonLine, TagsOfTheServiceAreAnObject_ANN21) {
+    ServiceFacts tagged = web();
+    tagged.tags = "stage=,team=web=1";
+    EXPECT_NE(line(flow(), tagged, kOrigin)
+                  .find(R"(,"start":"2025-11-28T03:20:00.123Z","tags":{"stage":"","team":"web=1"}})"
+                        "\n"),
+              std::string::npos)
+        << line(flow(), tagged, kOrigin);
+    EXPECT_NE(line(flow(Kind::End), tagged, kOrigin).find(R"("team":"web=1"},"last":)"), std::string::npos);
+    EXPECT_EQ(line(flow(), web(), kOrigin).find("tags"), std::string::npos);
+}
+
 TEST(JsonLine, EachReasonHasItsName) {
     const char* const names[] = {"closed", "reset",    "idle",    "unanswered",
                                  "ended",  "replaced", "evicted", "reclaimed"};

@@ -59,7 +59,8 @@ model::Service everything() {
                      .healthy = 3,
                      .unhealthy = 4,
                      .fails_closed = true};
-    service.access_log = {.enabled = false, .interval_min = 5, .sink = "audit", .prefix = "team/web"};
+    service.access_log = {
+        .enabled = false, .interval_min = 5, .sink = "audit", .prefix = "team/web", .tags = "a=1,b=2"};
     return service;
 }
 
@@ -266,6 +267,10 @@ TEST(Convert, EachRuleRefusesByName) {
          "access_log: interval_min 6 is not 5 or 60"},
         {"access log sink", [](auto& s) { s.mutable_access_log()->set_sink("a/../b"); },
          "access_log: sink must have"},
+        {"access log tags", [](auto& s) { s.mutable_access_log()->set_tags("b=1,a=2"); },
+         "access_log: tags must be at most 50 pairs, sorted"},
+        {"access log tags", [](auto& s) { s.mutable_access_log()->set_tags("a=\"1\""); },
+         "access_log: tags must be at most 50 pairs, sorted"},
         {"access log prefix", [](auto& s) { s.mutable_access_log()->set_prefix("/etc"); },
          "access_log: prefix must be a relative path"},
         {"access log prefix", [](auto& s) { s.mutable_access_log()->set_prefix("a/../b"); },

@@ -359,6 +359,62 @@ TEST(AccessLog, ReachesTheService_ANN11_ANN12) {
     }
 }
 
+TEST(Tags, ReachTheServiceAndABadPairIsDropped_ANN21) {
+    const std::string own = "penstock.io/tags",
+                      aws = "service.beta.kubernetes.io/aws-load-balancer-additional-resource-tags";
+    std::string most, more;
+    for (int i = 10; i < 60; ++i) {
+        most += (most.empty() ? "k" : ",k") + std::to_string(i) + "=v";
+    }
+    more = most + ",k60=v";
+    const std::string key(128, 'k'), value(256, 'v');
+    struct Row {
+        const char* name;
+        Annotations annotations;
+        std::string tags;
+        std::string refused;  // the pair that the Event names; "": no Event
+    };
+    const Row rows[] = {
+        {"unset", {}, "", ""},
+        {"blank", {{own, " "}}, "", ""},
+        {"sorted", {{own, " team = web ,stage=prod,"}}, "stage=prod,team=web", ""},
+        {"alias", {{aws, "Team=Web 1"}}, "Team=Web 1", ""},
+        {"native before alias", {{own, "a=1"}, {aws, "b=2"}}, "a=1", ""},
+        {"no value", {{own, "a="}}, "a=", ""},
+        {"'=' in a value", {{own, "a=b=c"}}, "a=b=c", ""},
+        {"other characters",
+         {{own, "a.b/c:d_e-f+g@h=i.j/k:l_m-n+o@p"}},
+         "a.b/c:d_e-f+g@h=i.j/k:l_m-n+o@p",
+         ""},
+        {"no pair", {{own, "a=1,garbage,b=2"}}, "a=1,b=2", "garbage"},
+        {"no key", {{own, "=1"}}, "", "=1"},
+        {"quotes", {{own, "a=\"1\""}}, "", "a=\\\"1\\\""},
+        {"a key twice", {{own, "a=1,a=2"}}, "a=1", "a=2"},
+        {"the longest", {{own, key + "=" + value}}, key + "=" + value, ""},
+        {"a longer key", {{own, key + "k=v,a=1"}}, "a=1", key},
+        {"a longer value", {{own, "a=" + value + "v"}}, "", "a=v"},
+        {"50", {{own, most}}, most, ""},
+        {"51", {{own, more}}, most, "k60=v"},
+    };
+    for (const Row& row : rows) {
+        World world;
+        kube::Service& web = world.service("default/web");
+        web.external_ips = {"203.0.113.7"};
+        web.meta.annotations = row.annotations;
+        const Outcome outcome = world.evaluate();
+        const model::Service* service = find(outcome, "default/web/TCP");
+        ASSERT_NE(service, nullptr);
+        EXPECT_EQ(service->access_log.tags.value(), row.tags) << row.name;
+        EXPECT_EQ(reasons(outcome),
+                  row.refused.empty() ? Lines{} : Lines{"Service default/web InvalidAnnotation"})
+            << row.name;
+        if (!row.refused.empty()) {
+            EXPECT_NE(message(outcome, "InvalidAnnotation").find(": \"" + row.refused), std::string::npos)
+                << message(outcome, "InvalidAnnotation");
+        }
+    }
+}
+
 TEST(UnsupportedAnnotation, IsToldAndServedWithoutIt_ANNG4) {
     struct Row {
         const char* key;
@@ -369,9 +425,9 @@ TEST(UnsupportedAnnotation, IsToldAndServedWithoutIt_ANNG4) {
         {"penstock.io/snat", "never", true},
         {"penstock.io/snat", "auto", false},
         {"penstock.io/snat", "what", false},  // invalid: the default is used, which is supported
-        {"penstock.io/tags", "a=b", true},
-        {"penstock.io/tags", "..", true},  // refused whatever the value
-        {"penstock.io/tags", " ", false},
+        {"penstock.io/filter-groups", "a", true},
+        {"penstock.io/filter-groups", "..", true},  // refused whatever the value
+        {"penstock.io/filter-groups", " ", false},
         {"penstock.io/access-log", "true", false},
         {"penstock.io/vip-id", "edge", true},
         {"penstock.io/scope", "internal", false},
@@ -401,8 +457,7 @@ TEST(UnsupportedAnnotation, IsToldAndServedWithoutIt_ANNG4) {
     }
 }
 
-TEST(UnsupportedAnnotation,
-     EachRefusedKeyIsToldByNameWithItsReason_ANNG4_ANN13_ANN18_ANN19_ANN21_ANN25_ANN31) {
+TEST(UnsupportedAnnotation, EachRefusedKeyIsToldByNameWithItsReason_ANNG4_ANN13_ANN18_ANN19_ANN25_ANN31) {
     const std::string aws = "service.beta.kubernetes.io/aws-load-balancer-";
     const std::set<std::string> expected{
         "penstock.io/proxy-protocol",
@@ -412,8 +467,6 @@ TEST(UnsupportedAnnotation,
         "service.kubernetes.io/qcloud-loadbalancer-internet-max-bandwidth-out",
         "penstock.io/vip-id",
         "service.kubernetes.io/tke-existed-lbid",
-        "penstock.io/tags",
-        aws + "additional-resource-tags",
         "penstock.io/filter-groups",
         aws + "extra-security-groups",
         "service.kubernetes.io/service.extensiveParameters",
@@ -494,6 +547,8 @@ TEST(AnnotationChange, UpdatesTheGatewayOnlyWhereItsEffectDiffers_ANNG6_ANNG7) {
         {"penstock.io/access-log", "T", false},
         {"penstock.io/access-log-sink", "default", false},
         {"penstock.io/access-log-sink", "audit", true},
+        {"penstock.io/tags", "b=2,a=1", true},
+        {"penstock.io/tags", "a=1, b=2", false},
     };
     for (const Row& row : rows) {
         annotations[row.key] = row.value;

@@ -39,6 +39,7 @@ services {
     frontends { class: FRONTEND_CLASS_NODE_PORT port: 30053 }
     frontends { class: FRONTEND_CLASS_LOAD_BALANCER_IP address: "2001:db8::1" port: 53 filtered: true }
     source_ranges: "10.0.0.0/8" source_ranges: "192.0.2.0/24"
+    access_log { tags: "stage=prod,team=web" }
     notices { level: LEVEL_WARNING reason: "ExternalIPNotAllowed" message: "81.0.0.1 is outside the allowed ranges" }
   }
   result { outcome: OUTCOME_REFUSED why: "no room" }
@@ -316,6 +317,7 @@ Service shop/dns/UDP
   Status:          refused: no room, 1 warning
   Scheduler:       mh
   Set 0:           0 endpoints; client address kept: backends see the client; when empty: drop silently: usable endpoints are on other nodes only
+  Tags:            stage=prod,team=web
   Source ranges:   10.0.0.0/8,192.0.2.0/24
   Listening on:    10.0.0.1:30053,10.0.0.2:30053,10.0.0.3:30053,10.0.0.4:30053,[2001:db8::1]:53
   Frontends:
