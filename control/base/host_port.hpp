@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// HOST:PORT as its parts, for getaddrinfo(). The format has been validated before.
+// HOST:PORT as its parts, for getaddrinfo(), and the reason why a port cannot be used. The format has been
+// validated before.
 #pragma once
 
+#include <cerrno>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -19,6 +22,12 @@ struct HostPort {
         host = host.substr(1, host.size() - 2);
     }
     return {std::move(host), colon == std::string::npos ? "" : text.substr(colon + 1)};
+}
+
+// Text of an error of bind() or listen(). If another program has the port: with the command that names it.
+[[nodiscard]] inline std::string listen_error(int error, const std::string& port) {
+    return std::strerror(error) +
+           (error == EADDRINUSE ? ": ss -ltnp 'sport = :" + port + "' names the program" : std::string());
 }
 
 }  // namespace penstock

@@ -18,6 +18,29 @@
 namespace penstock::cli {
 namespace {
 
+// What gRPC reports, and what to do. Its message ends with the system's reason: "... last error: UNKNOWN:
+// unix:/run/x.sock: No such file or directory".
+std::string unreachable_text(const std::string& program, const client::Target& target,
+                             const std::string& message) {
+    const std::string state = "systemctl status " +
+                              std::string(program == "penstockd" ? "penstock-gateway" : program) +
+                              " has its state";
+    if (message.contains("Permission denied")) {
+        return "this user may not use the socket: run as root, or as a member of the group of " + program +
+               " --socket-group";
+    }
+    if (message.contains("No such file or directory")) {
+        return "there is no such socket: " + program + " does not run, or listens elsewhere (--listen); " +
+               state;
+    }
+    if (message.contains("Connection refused")) {
+        return "nothing listens there: " + (target.is_unix()
+                                                ? program + " has ended; " + state
+                                                : "is " + program + " running with this --listen?");
+    }
+    return "is it running? (" + message + ")";
+}
+
 class RpcGateway final : public Gateway {
  public:
     RpcGateway(Program program, client::Target target, uint32_t timeout_s,
@@ -169,12 +192,8 @@ class RpcGateway final : public Gateway {
                                 program_ + " at " + target_.text + ": " + std::move(*trouble)};
                     }
                 }
-                return {Errc::Unavailable,
-                        program_ + " is not reachable at " + target_.text + ": " +
-                            (status.error_message().contains("Permission denied")
-                                 ? "is this user in the group of " + program_ + " --socket-group?"
-                                 : "is it running?") +
-                            " (" + status.error_message() + ")"};
+                return {Errc::Unavailable, program_ + " is not reachable at " + target_.text + ": " +
+                                               unreachable_text(program_, target_, status.error_message())};
             case grpc::StatusCode::DEADLINE_EXCEEDED:
                 return {Errc::Unavailable, program_ + " at " + target_.text + " did not answer within " +
                                                std::to_string(timeout_.count()) + " s"};

@@ -2,8 +2,11 @@
 #include "control/cli/options.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
+#include <vector>
 
+#include "control/base/nearest.hpp"
 #include "control/cli/option_list.hpp"
 
 namespace penstock::cli {
@@ -23,6 +26,16 @@ std::string what_may_follow(const std::string& first) {
         }
     }
     return text;
+}
+
+// "; did you mean status?"; "" if no command begins like that.
+std::string nearest_command(const std::string& word) {
+    std::vector<std::string_view> first_words;
+    for (const Command& command : all_commands()) {
+        first_words.push_back(command.words.front());
+    }
+    const std::string_view nearest = nearest_of(word, first_words);
+    return nearest.empty() ? "" : "; did you mean " + std::string(nearest) + "?";
 }
 
 bool is_named(const Command& command, const std::vector<std::string>& words) {
@@ -45,9 +58,12 @@ Result<const Command*> find_command(const std::vector<std::string>& words) {
         for (const std::string& word : words) {
             line += " " + word;
         }
-        return usage(words.empty()
-                         ? "a command is missing; see --help"
-                         : "there is no command" + line + what_may_follow(words.front()) + "; see --help");
+        if (words.empty()) {
+            return usage("a command is missing; see --help");
+        }
+        const std::string follows = what_may_follow(words.front());
+        return usage("there is no command" + line +
+                     (follows.empty() ? nearest_command(words.front()) : follows) + "; see --help");
     }
     return found;
 }

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "control/base/host_port.hpp"
 #include "control/http/answer.hpp"
 #include "control/http/server_impl.hpp"
 #include "control/http/session.hpp"
@@ -94,7 +95,8 @@ Status Server::Impl::listen(const std::string& text, bool may_be_absent) {
     };
     steps();
     if (error) {
-        return fail(Errc::Unavailable, "HTTP cannot listen on " + text + ": " + error.message());
+        return fail(Errc::Unavailable, "HTTP cannot listen on " + text + ": " +
+                                           listen_error(error.value(), std::to_string(endpoint.port())));
     }
     if (listeners.size() == 1) {
         port = listener.acceptor.local_endpoint(error).port();

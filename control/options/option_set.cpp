@@ -9,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "control/base/nearest.hpp"
 #include "control/options/ini_lines.hpp"
 #include "control/options/mistakes.hpp"
 
@@ -134,6 +135,25 @@ const OptionSet::Option* OptionSet::find(std::string_view name) const {
     return nullptr;
 }
 
+Error OptionSet::unrecognised(std::string_view dashes, std::string_view name, bool in_file) const {
+    std::string what = "unrecognised option '" + std::string(dashes) + std::string(name) + "'";
+    if (in_file && find(name) != nullptr) {
+        return {Errc::InvalidArgument, what + ": it is an option of the command line only"};
+    }
+    std::vector<std::string_view> names;
+    for (const Group& group : groups_) {
+        for (const Option& option : group.options) {
+            if (!in_file || !group.is_of_command_line) {
+                names.push_back(option.name);
+            }
+        }
+    }
+    const std::string_view nearest = nearest_of(name, names);
+    return {Errc::InvalidArgument,
+            nearest.empty() ? what
+                            : what + "; did you mean " + (in_file ? "" : "--") + std::string(nearest) + "?"};
+}
+
 // Boost takes the value of a switch only from "--name=value". Only daemons have switches; they have no words,
 // so the argument that follows can only be the value.
 std::vector<std::string> OptionSet::with_joined_switches(std::vector<std::string> arguments) const {
@@ -184,7 +204,11 @@ std::vector<std::string> OptionSet::read_line(const std::vector<std::string>& ar
             }
             return words;
         } catch (const po::error_with_option_name& error) {
-            mistakes.note({Errc::InvalidArgument, error.what()});
+            const std::string spelled = error.get_option_name();
+            const size_t dashes = std::min(spelled.find_first_not_of('-'), spelled.size());
+            mistakes.note(dynamic_cast<const po::unknown_option*>(&error) == nullptr
+                              ? Error{Errc::InvalidArgument, error.what()}
+                              : unrecognised(spelled.substr(0, dashes), spelled.substr(dashes), false));
             if (!remove_culprit(left, error)) {
                 return {};
             }
@@ -220,7 +244,7 @@ void OptionSet::parse_ini(const std::string& text, Mistakes& mistakes) try {
     const auto all = described(groups_, false);
     for (const auto& option : po::parse_config_file(stream, all, true).options) {
         if (option.unregistered) {
-            mistakes.note({Errc::InvalidArgument, "unrecognised option '" + option.string_key + "'"});
+            mistakes.note(unrecognised("", option.string_key, true));
         } else {
             mistakes.note(take(option.string_key, option.value, false));
         }

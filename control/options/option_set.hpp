@@ -87,6 +87,8 @@ class OptionSet {
     };
 
     [[nodiscard]] const Option* find(std::string_view name) const;
+    // The error about an unknown option, `dashes` included as spelled, with the one that was probably meant.
+    [[nodiscard]] Error unrecognised(std::string_view dashes, std::string_view name, bool in_file) const;
     [[nodiscard]] std::vector<std::string> with_joined_switches(std::vector<std::string> arguments) const;
     [[nodiscard]] std::vector<std::string> read_line(const std::vector<std::string>& arguments,
                                                      Mistakes& mistakes);

@@ -125,7 +125,7 @@ Status TcpAcceptor::add(const std::string& address) {
             }
             Descriptor fd = bind_to(*each, both_families);
             if (!fd.is_open()) {
-                why = why.empty() ? errno_text() : why;
+                why = why.empty() ? listen_error(errno, where.port) : why;
                 continue;
             }
             ++bound;

@@ -189,7 +189,9 @@ Result<std::unique_ptr<Eal>> Eal::start(EalOptions options) {
     } else {
         eal->memory_description_ = "no hugepages, " + size + ": " + added.error().what;
         if (eal->options_.sink) {
-            eal->options_.sink(NoticeLevel::Warning, eal->memory_description_);
+            eal->options_.sink(
+                NoticeLevel::Warning,
+                eal->memory_description_ + "; `penstockctl doctor` has the command that reserves them");
         }
     }
 

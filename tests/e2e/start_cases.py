@@ -130,7 +130,7 @@ def check_config_names_each_mistake_and_starts_nothing(lab):
     check(not os.path.exists(lab.run.file("nowhere")), "a misspelt folder was made")
     done = lab.network.run("gateway", *words, "--burst", "1", "--worker", "2")
     equal((done.returncode, done.stderr.splitlines()),
-          (2, ["penstockd: unrecognised option '--worker'", "penstockd: --burst: \"1\" must be 4 to 64 packets",
+          (2, ["penstockd: unrecognised option '--worker'; did you mean --workers?", "penstockd: --burst: \"1\" must be 4 to 64 packets",
                "penstockd --help lists the options"]), "exit code and all mistakes of the options")
     ini, pools = lab.run.file("sync.ini"), lab.run.file("pools.yaml")
     with open(pools, "w") as file:

@@ -3,6 +3,7 @@
 
 #include <grp.h>
 #include <linux/capability.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <rte_build_config.h>
 #include <sys/socket.h>
@@ -50,6 +51,11 @@ void check_device(const std::string& text, const MachineFacts& machine, Lines& l
                             host::package_of(library, machine.drivers) +
                             " is missing, or the name is misspelt");
         }
+    }
+    if (const std::string interface = device->kernel_interface();
+        !interface.empty() && !machine.has_interface(interface)) {
+        lines.push_back("--port: device=" + device->name + ",iface=" + interface +
+                        ": there is no such interface (ip -br link lists them)");
     }
     for (const std::string& address : pci) {
         if (!fs::exists(fs::path(machine.pci_devices) / address)) {
@@ -116,6 +122,7 @@ MachineFacts this_machine() {
     MachineFacts facts;
     facts.memory_mb = static_cast<uint64_t>(pages) * static_cast<uint64_t>(page) / (1024 * 1024);
     facts.cpus = drivers::allowed_cpus();
+    facts.has_interface = [](const std::string& name) { return ::if_nametoindex(name.c_str()) != 0; };
 #ifdef RTE_EAL_PMD_PATH
     std::error_code error;
     if (fs::is_directory(RTE_EAL_PMD_PATH, error)) {

@@ -4,6 +4,7 @@
 // `--listen`; accesses no devices.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct MachineFacts {
     std::string drivers;  // DPDK's folder of driver libraries; "" if this build has none
     uint64_t memory_mb = 0;
     std::vector<unsigned> cpus;  // that this process may use
+    std::function<bool(const std::string& name)> has_interface;
 };
 [[nodiscard]] MachineFacts this_machine();
 

@@ -12,6 +12,7 @@
 #include "control/cli/options.hpp"
 #include "tests/support/sanitizers.hpp"
 #include "tests/unit/cli/fake_gateway.hpp"
+#include "tests/unit/manifest/temporary_folder.hpp"
 
 namespace penstock::cli {
 namespace sync_test {
@@ -136,8 +137,23 @@ TEST(SyncCommand, AProgramThatIsNotThereIsNamed) {
     const auto answer = (*gateway)->sync();
     ASSERT_FALSE(answer);
     EXPECT_EQ(exit_code(answer.error()), kExitUnreachable);
-    EXPECT_TRUE(answer.error().what.starts_with("penstock-sync is not reachable at unix:/nonexistent/"))
-        << answer.error().what;
+    EXPECT_EQ(
+        answer.error().what,
+        "penstock-sync is not reachable at unix:/nonexistent/penstock-sync.sock: there is no such socket: "
+        "penstock-sync does not run, or listens elsewhere (--listen); systemctl status penstock-sync has its "
+        "state");
+}
+
+TEST(SyncCommand, ASocketThatNothingListensAtIsNamed) {
+    const penstock::test::TemporaryFolder folder;
+    folder.write("d.sock", "");
+    const std::string target = "unix:" + (folder.path() / "d.sock").string();
+    const auto gateway = connect(Program::Penstockd, {target}, {}, 2);
+    ASSERT_TRUE(gateway);
+    EXPECT_EQ(
+        (*gateway)->status().error().what,
+        "penstockd is not reachable at " + target +
+            ": nothing listens there: penstockd has ended; systemctl status penstock-gateway has its state");
 }
 
 }  // namespace sync_test

@@ -127,6 +127,7 @@ TEST(OptionSet, ErrorsNameTheOptionTheValueAndTheRule) {
         {{"--burst"}, "the required argument for option '--burst' is missing"},
         {{"--listen"}, "the required argument for option '--listen' is missing"},
         {{"--bur", "5"}, "unrecognised option '--bur'"},
+        {{"--brust", "5"}, "unrecognised option '--brust'; did you mean --burst?"},
         {{"stray"}, "unexpected argument \"stray\""},
         {{"--config", "/nonexistent/x.ini"}, "--config: \"/nonexistent/x.ini\" cannot be read"},
     };
@@ -147,8 +148,9 @@ TEST(OptionSet, ErrorsOfAFileNameItsLine) {
     EXPECT_EQ(error_of("# comment\nburst = 3\n"), file + ":2: --burst: \"3\" must be 4 to 64 packets");
     EXPECT_EQ(error_of("burst = 3\n", {"--burst", "5"}), "accepted");
     EXPECT_EQ(error_of("burst = 5\n", {"--burst", "3"}), "--burst: \"3\" must be 4 to 64 packets");
-    EXPECT_EQ(error_of("bust = 5\n"), file + ":1: unrecognised option 'bust'");
-    EXPECT_EQ(error_of("check-config = on\n"), file + ":1: unrecognised option 'check-config'");
+    EXPECT_EQ(error_of("bust = 5\n"), file + ":1: unrecognised option 'bust'; did you mean burst?");
+    EXPECT_EQ(error_of("check-config = on\n"),
+              file + ":1: unrecognised option 'check-config': it is an option of the command line only");
     EXPECT_EQ(error_of("burst = 5\nburst = 6\n"), file + ":1,2: --burst: is given twice");
 }
 
@@ -165,7 +167,7 @@ TEST(OptionSet, AllMistakesAreReportedAtOnce) {
               "the required argument for option '--core' is missing\n"
               "unexpected argument \"stray\"\n" +
                   file + ":2: invalid line 'just words': must be NAME = VALUE\n" +  //
-                  file + ":3: unrecognised option 'bust'\n" +                       //
+                  file + ":3: unrecognised option 'bust'; did you mean burst?\n" +  //
                   "--colour: \"green\" must be red or blue\n" +                     //
                   file + ":1: --burst: \"3\" must be 4 to 64 packets\n" +           //
                   file + ":4: --limit: \"0\" must be 1 to 3600 seconds\n" +         //

@@ -230,7 +230,9 @@ TEST_F(TcpAcceptorTest, AnAddressThatIsTaken_IsRefusedByName) {
     for (const std::string& again : {address, "0.0.0.0:" + std::to_string(acceptor_->port())}) {
         const auto refused = TcpAcceptor::listen(std::vector<std::string>{again});
         ASSERT_FALSE(refused);
-        EXPECT_EQ(refused.error().what, "cannot listen on " + again + ": Address already in use");
+        EXPECT_EQ(refused.error().what, "cannot listen on " + again +
+                                            ": Address already in use: ss -ltnp 'sport = :" +
+                                            std::to_string(acceptor_->port()) + "' names the program");
     }
     const auto unknown = TcpAcceptor::listen(std::vector<std::string>{"no-such-host.invalid:1"});
     ASSERT_FALSE(unknown);
@@ -256,7 +258,9 @@ TEST_F(TcpAcceptorTest, AnyAddressThatIsTakenInIpv6Only_IsRefused) {
     for (const std::string& address : {"[::]:" + port, "0.0.0.0:" + port}) {
         const auto refused = TcpAcceptor::listen(std::vector<std::string>{address});
         ASSERT_FALSE(refused) << address;
-        EXPECT_EQ(refused.error().what, "cannot listen on " + address + ": Address already in use");
+        EXPECT_EQ(refused.error().what, "cannot listen on " + address +
+                                            ": Address already in use: ss -ltnp 'sport = :" + port +
+                                            "' names the program");
     }
 }
 

@@ -27,7 +27,8 @@ class EnvironmentCheck : public testing::Test {
         machine = {.pci_devices = (folder.path() / "pci").string(),
                    .drivers = (folder.path() / "pmds-23.0").string(),
                    .memory_mb = 24'000,
-                   .cpus = {0, 1}};
+                   .cpus = {0, 1},
+                   .has_interface = [](const std::string& name) { return name == "eth1"; }};
         fs::create_directories(folder.path() / "run");
         std::ofstream(at("file")) << "hello\n";
     }
@@ -51,6 +52,7 @@ class EnvironmentCheck : public testing::Test {
 TEST_F(EnvironmentCheck, AConfigurationThatWillStart_HasNoMistakes) {
     EXPECT_EQ(check({}), std::vector<std::string>());
     EXPECT_EQ(check({}, "0000:03:00.0"), std::vector<std::string>());
+    EXPECT_EQ(check({}, "net_af_packet0,iface=eth1"), std::vector<std::string>());
     EXPECT_EQ(check({}, "net_bonding0,mode=active-backup,member=0000:03:00.0"), std::vector<std::string>());
     EXPECT_EQ(check({"--listen", "unix:/run/penstock/penstockd.sock"}), std::vector<std::string>())
         << "the folder is made";
@@ -84,6 +86,9 @@ TEST_F(EnvironmentCheck, EachMistakeIsOneLine) {
         {{},
          "net_bonding0,mode=active-backup,member=0000:98:00.0",
          "--port: device=0000:98:00.0: this machine has no such PCI device (lspci -D lists them)"},
+        {{},
+         "net_af_packet0,iface=eth7",
+         "--port: device=net_af_packet0,iface=eth7: there is no such interface (ip -br link lists them)"},
         {{},
          "net_foo0",
          "--port: device=net_foo0: DPDK's driver net_foo is not installed: Debian's package librte-net-foo23 "
