@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tags of a Service in its flow records: "stage=prod,team=web" (ANN-21). They come from objects that any user of a
-// namespace may write, so their number, lengths and characters are limited.
+// Tags of a Service in its flow records: "stage=prod,team=web" (ANN-21). They come from objects that any user
+// of a namespace may write, so their number, lengths and characters are limited.
 #pragma once
 
 #include <algorithm>

@@ -82,8 +82,8 @@ uint64_t limit_of_setting(std::string_view value) {
     return hard == "infinity" ? UINT64_MAX : whole_number<uint64_t>(hard).value_or(0);
 }
 
-// Of the gateway that is meant: the process that listens on its socket, else the unit that starts it with this
-// INI file, else another penstockd of this network namespace, else a program started here.
+// Of the gateway that is meant: the process that listens on its socket, else the unit that starts it with
+// this INI file, else another penstockd of this network namespace, else a program started here.
 FileLimit file_limit_of(const Subject& subject) {
     constexpr std::string_view kUnit = "penstock-gateway.service";
     const std::string wanted = std::to_string(kDescriptors);

@@ -17,8 +17,8 @@ struct ProtectedPrefix {
     std::string what;  // for the error: "the Pods' addresses"
 };
 
-// One mistake of each pool that breaks a rule, in the words of validate(). A pool that breaks one takes part in
-// the rules about several pools as far as it was valid.
+// One mistake of each pool that breaks a rule, in the words of validate(). A pool that breaks one takes part
+// in the rules about several pools as far as it was valid.
 [[nodiscard]] std::vector<std::string> mistakes_in(std::vector<Pool> pools,
                                                    const std::vector<ProtectedPrefix>& protected_prefixes);
 

@@ -50,8 +50,8 @@ class OptionSet {
 
     // A daemon: reads the command line and the file, stores all values and calls `check` for the rules that
     // concern several options. All mistakes are reported, except those of rules that mention an option whose
-    // value is invalid. Mistakes in the file are prefixed with its name and line. NotFound: the file cannot be
-    // read.
+    // value is invalid. Mistakes in the file are prefixed with its name and line. NotFound: the file cannot
+    // be read.
     [[nodiscard]] Result<Action> read(const std::vector<std::string>& arguments,
                                       const std::function<Status()>& check);
     // The same for the text of an INI file alone.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A packet capture of all workers: gives each of them a tap, and the twin I/O thread one for the frames that it
-// drops, and reads their records. One at a time.
+// A packet capture of all workers: gives each of them a tap, and the twin I/O thread one for the frames that
+// it drops, and reads their records. One at a time.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The twin I/O thread's side of a packet capture: records the frames that this thread drops, which no worker
-// sees. Exists only while a capture runs. Frames have no connection here, so a capture of a Service has none of
-// them.
+// sees. Exists only while a capture runs. Frames have no connection here, so a capture of a Service has none
+// of them.
 #pragma once
 
 #include <cstdint>

@@ -133,8 +133,8 @@ struct WorkerSet::Impl {
     TscMeasure tsc{read_clocks(), TscRate{rte_get_tsc_hz()}};
     // Frames dropped on the twin thread: they belong to no worker and are counted with those of worker 0.
     std::array<stats::Tally, kDropReasons> host_drops;
-    // Of a capture; guarded by the mutex. Null: none runs. The twin I/O thread takes the mutex for frames that it
-    // drops only.
+    // Of a capture; guarded by the mutex. Null: none runs. The twin I/O thread takes the mutex for frames
+    // that it drops only.
     std::mutex host_tap_mutex;
     HostTap* host_tap = nullptr;
     // The subset of them that came from Linux: no worker has counted these as Counter::FromHost.

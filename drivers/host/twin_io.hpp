@@ -31,8 +31,8 @@ class TwinIoPorts {
     // Passes whole frames from Linux that leave through `port`. Returns the number taken; the caller keeps
     // the rest.
     virtual size_t send_from_host(NicPortId port, std::span<rte_mbuf*> frames) = 0;
-    // Frames of the port's twin are dropped: PuntFailed, HostFrameInvalid, or FromHostRingFull. The caller frees
-    // them afterwards.
+    // Frames of the port's twin are dropped: PuntFailed, HostFrameInvalid, or FromHostRingFull. The caller
+    // frees them afterwards.
     virtual void frames_dropped(NicPortId port, DropReason reason, std::span<rte_mbuf* const> frames) = 0;
 };
 
