@@ -605,7 +605,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Refusal{"nothing", {}, "a command is missing"},
         Refusal{"no_such_command", {"get", "pods"}, "no command get pods; get takes services, backends"},
-        Refusal{"misspelt_command", {"statu"}, "no command statu; did you mean status?; see --help"},
+        Refusal{"misspelt_command", {"doctr"}, "no command doctr; did you mean doctor?; see --help"},
         Refusal{"misspelt_option", {"get", "services", "--nmespace", "x"}, "did you mean --namespace?"},
         Refusal{"half_a_command", {"get"}, "no command get"},
         Refusal{"capture_of_an_empty_name", {"capture", "--service", ""}, "must be NAME or NAMESPACE/NAME"},

@@ -127,7 +127,7 @@ TEST(OptionSet, ErrorsNameTheOptionTheValueAndTheRule) {
         {{"--burst"}, "the required argument for option '--burst' is missing"},
         {{"--listen"}, "the required argument for option '--listen' is missing"},
         {{"--bur", "5"}, "unrecognised option '--bur'"},
-        {{"--brust", "5"}, "unrecognised option '--brust'; did you mean --burst?"},
+        {{"--bursts", "5"}, "unrecognised option '--bursts'; did you mean --burst?"},
         {{"stray"}, "unexpected argument \"stray\""},
         {{"--config", "/nonexistent/x.ini"}, "--config: \"/nonexistent/x.ini\" cannot be read"},
     };
@@ -162,7 +162,7 @@ TEST(OptionSet, AllMistakesAreReportedAtOnce) {
     Program program;
     program.checked =
         fail(Errc::InvalidArgument, "--dry: requires --listen off\n--watch: requires --burst 4");
-    EXPECT_EQ(program.error_of({"--bur", "5", "--colour", "green", "stray", "--core", "--config", file}),
+    EXPECT_EQ(program.error_of({"--bur", "5", "--colour", "green", "stray", "--config", file, "--core"}),
               "unrecognised option '--bur'\n"
               "the required argument for option '--core' is missing\n"
               "unexpected argument \"stray\"\n" +
