@@ -95,7 +95,15 @@ class Engine {
     // Null: the worker has no such session (yet).
     [[nodiscard]] const Counts* counts(uint32_t discriminator) const noexcept;
 
-    // --- The worker ---
+    // --- Any worker ---
+
+    // Whether a packet from there can be of a session, by its TTL alone. A router in between cannot forward a
+    // single-hop one, so a distant sender cannot make other workers hand its packets over.
+    [[nodiscard]] bool may_be_of_session(const Origin& origin) const noexcept {
+        return origin.is_multihop ? has_multihop_.load(std::memory_order_relaxed) : origin.ttl == kTtlMax;
+    }
+
+    // --- The worker that runs the sessions ---
 
     // Whether run() has something to do.
     [[nodiscard]] bool is_due(TscTime now) const noexcept { return now >= wakes_at_; }
@@ -107,6 +115,7 @@ class Engine {
     void run(TscTime now, Send&& send) noexcept;
 
  private:
+    static constexpr uint8_t kTtlMax = 255;
     // Orders of the control plane are read at least this often.
     static constexpr uint64_t kLookEveryMs = 2;
 
@@ -132,6 +141,7 @@ class Engine {
     RoundWatch rounds_;
     std::array<Slot, limits::kBfdSessionsMax> slots_;
     std::atomic<bool> withheld_{false};
+    std::atomic<bool> has_multihop_{false};
     SpscQueue<Order, 2 * limits::kBfdSessionsMax> orders_;
     SpscQueue<Change, 4 * limits::kBfdSessionsMax> changes_;
 };
@@ -140,6 +150,7 @@ template <typename Send>
 void Engine::run(TscTime now, Send&& send) noexcept {
     take_orders(now);
     wakes_at_ = now + rate_.milliseconds(kLookEveryMs);
+    bool has_multihop = false;
     for (Slot& slot : slots_) {
         if (slot.discriminator.load(std::memory_order_relaxed) == 0) {
             continue;
@@ -161,8 +172,10 @@ void Engine::run(TscTime now, Send&& send) noexcept {
             continue;
         }
         report(slot);
+        has_multihop = has_multihop || slot.session.terms().is_multihop();
         wakes_at_ = std::min(wakes_at_, slot.session.wakes_at());
     }
+    has_multihop_.store(has_multihop, std::memory_order_relaxed);
 }
 
 }  // namespace penstock::bfd

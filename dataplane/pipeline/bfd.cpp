@@ -53,7 +53,7 @@ bool send(WorkerContext& ctx, WorkerIo& io, const bfd::Terms& terms,
 
 BfdTake take_bfd(WorkerContext& ctx, ByteView frame, const packet::Parsed& parsed, NicPortId port) noexcept {
     const auto received = bfd::read_frame(frame, parsed, port);
-    if (!received) {
+    if (!received || !ctx.bfd->may_be_of_session(received->origin)) {
         return BfdTake::Other;
     }
     if (ctx.self != kBfdWorker) {

@@ -16,8 +16,10 @@
 
 #include "dataplane/adopt/former.hpp"
 #include "dataplane/bfd/frame.hpp"
+#include "dataplane/packet/checksum.hpp"
 #include "dataplane/packet/parse.hpp"
 #include "dataplane/packet/rewrite.hpp"
+#include "dataplane/packet/wire.hpp"
 #include "dataplane/pipeline/tx.hpp"
 #include "dataplane/worker/worker_set.hpp"
 #include "dataplane/worker/worker_set_impl.hpp"
@@ -1429,7 +1431,7 @@ TEST_P(Workers, SleepNeverWherePollingIsAskedFor) {
 }
 
 // A BFD control packet of a peer on the uplink, in a whole frame.
-std::vector<uint8_t> bfd_frame(const IpAddr& peer, uint32_t discriminator) {
+std::vector<uint8_t> bfd_frame(const IpAddr& peer, uint32_t discriminator, uint8_t ttl = 255) {
     const bfd::Terms of_peer{
         .discriminator = discriminator, .local = peer, .peer = kUpAddress, .egress = kUp};
     std::vector<uint8_t> frame(bfd::kFrameBytesMax);
@@ -1440,6 +1442,13 @@ std::vector<uint8_t> bfd_frame(const IpAddr& peer, uint32_t discriminator) {
                                    .desired_min_tx_us = 1'000'000,
                                    .required_min_rx_us = 1'000'000}));
     packet::set_ethernet(frame, kClientMac, kUpMac);
+    uint8_t* const ip_at = frame.data() + sizeof(packet::EthernetHeader);
+    auto ip = load<packet::Ipv4Header>(ip_at);
+    ip.ttl = ttl;
+    ip.checksum = {};
+    store(ip_at, ip);
+    ip.checksum = packet::ChecksumSum().add(ByteView(ip_at, sizeof ip)).checksum();
+    store(ip_at, ip);
     return frame;
 }
 
@@ -1481,6 +1490,15 @@ TEST_P(Workers, BfdPacketsReachTheirSessionWhateverTheQueue_RFC5881) {
         ASSERT_NE(punted, nullptr) << queue;
         rte_pktmbuf_free(punted);
     }
+    // Packets that a router has forwarded are for Linux at once.
+    const uint64_t handed_off = sum(stats::Counter::HandedOff);
+    for (uint16_t queue = 0; queue < GetParam(); ++queue) {
+        up_->put(bfd_frame(kClient, 99, 254), queue);
+        rte_mbuf* const punted = take_punted(kUp);
+        ASSERT_NE(punted, nullptr) << queue;
+        rte_pktmbuf_free(punted);
+    }
+    EXPECT_EQ(sum(stats::Counter::HandedOff), handed_off);
     EXPECT_EQ(engine.counts(7)->received.read(), GetParam());
 }
 

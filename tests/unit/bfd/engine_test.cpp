@@ -144,6 +144,23 @@ TEST_F(BfdEngine, AMultihopSessionAcceptsTheHopsThatItIsToldOf) {
     EXPECT_TRUE(engine.receive(from_peer(State::Down, 0), from, ms(1)));
 }
 
+TEST_F(BfdEngine, WorkersHandOverOnlyWhatCanBeOfASession) {
+    Origin from = origin();
+    EXPECT_TRUE(engine.may_be_of_session(from));
+    from.ttl = 254;
+    EXPECT_FALSE(engine.may_be_of_session(from)) << "it has passed a router";
+    from.is_multihop = true;
+    EXPECT_FALSE(engine.may_be_of_session(from)) << "there is no such session";
+    Terms multihop = terms(7);
+    multihop.egress = {};
+    put(multihop);
+    run(0);
+    EXPECT_TRUE(engine.may_be_of_session(from));
+    ASSERT_TRUE(engine.order({.kind = Order::Kind::Remove, .terms = multihop, .former = {}}));
+    run(5);
+    EXPECT_FALSE(engine.may_be_of_session(from));
+}
+
 TEST_F(BfdEngine, SendsNothingWhileAWorkerMakesNoRounds) {
     put(terms(7));
     bring_up(7);
