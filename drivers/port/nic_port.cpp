@@ -16,6 +16,7 @@
 
 #include "drivers/pmd/completion.hpp"
 #include "drivers/port/bond.hpp"
+#include "drivers/port/memif_socket.hpp"
 
 namespace penstock::drivers {
 namespace {
@@ -89,6 +90,9 @@ Status NicPort::prepare_device(const NoticeSink& sink) {
     }
     PENSTOCK_TRY(const auto completed, complete_device(device_, facts));
     buffer_bytes_ = completed.buffer_bytes;
+    if (const auto listener = memif_listener_of(device_)) {
+        remove_stale_file(*listener);
+    }
     return {};
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "drivers/eal/host_facts.hpp"
+#include "drivers/port/memif_socket.hpp"
 #include "drivers/port/nic_port.hpp"
 #include "drivers/port/port_lock.hpp"
 
@@ -176,6 +177,9 @@ void NicPort::close() {
         close_left_open(xdp_sockets_);
         if (known && info.device != nullptr) {
             rte_dev_remove(info.device);
+        }
+        if (const auto listener = memif_listener_of(device_)) {
+            close_left_open(*listener);
         }
         probed_ = false;
     }
