@@ -288,11 +288,15 @@ Result<std::unique_ptr<WorkerSet>> WorkerSet::prepare(WorkerSetOptions options,
     return std::unique_ptr<WorkerSet>(new WorkerSet(std::move(impl)));
 }
 
-Status WorkerSet::set_ports(std::vector<PortPlan> ports) {
+bool WorkerSet::fits(std::span<const PortPlan> ports) const {
     const auto laid_out = [](const PortPlan& port) {
-        return std::tuple(port.id, port.rx_queues, port.tx_queues, port.reply_hash.has_value());
+        return std::tie(port.id, port.rx_queues, port.tx_queues, port.reply_hash);
     };
-    if (!std::ranges::equal(ports, impl_->options.ports, {}, laid_out, laid_out)) {
+    return std::ranges::equal(ports, impl_->options.ports, {}, laid_out, laid_out);
+}
+
+Status WorkerSet::set_ports(std::vector<PortPlan> ports) {
+    if (!fits(ports)) {
         return fail(Errc::Internal, "a port differs from what it was before its start");
     }
     impl_->options.ports = std::move(ports);

@@ -98,8 +98,10 @@ class WorkerSet {
     // The same without workers that run. Another snapshot may be published before launch().
     static Result<std::unique_ptr<WorkerSet>> prepare(WorkerSetOptions options,
                                                       std::unique_ptr<config::Snapshot> initial);
-    // What is known of the ports since they were started, before launch(). Internal: the number of queues or
-    // the reply hash of a port differs from that of prepare(), by which memory is laid out.
+    // Whether prepare() would lay out memory for these ports in the same way: they have the same queues and
+    // reply hashes as its own.
+    [[nodiscard]] bool fits(std::span<const PortPlan> ports) const;
+    // What is known of the ports since they were started, before launch(). Internal: they do not fit.
     Status set_ports(std::vector<PortPlan> ports);
     // Adopts `former` and launches the workers. Once. `before_launch`: as in WorkerSetOptions.
     Status launch(std::optional<adopt::FormerTables> former,

@@ -18,7 +18,7 @@ namespace {
 // Mbufs in an lcore's cache: eight bursts. The shared ring is accessed once in eight bursts, and the caches
 // of 64 workers still are a small part of the pool. DPDK's own limit is 512.
 constexpr uint32_t kCacheMbufs = 8 * limits::kBurstMax;
-static_assert(kCacheMbufs <= RTE_MEMPOOL_CACHE_MAX_SIZE);
+static_assert(kMempoolCacheMax == RTE_MEMPOOL_CACHE_MAX_SIZE && kCacheMbufs <= kMempoolCacheMax);
 // A cache overflows to the ring at 1.5 times its size.
 constexpr uint32_t kCacheHeldMax = kCacheMbufs + kCacheMbufs / 2;
 
@@ -50,11 +50,8 @@ rte_mempool* create_pool(const std::string& name, const MempoolShape& shape, int
     return pool;
 }
 
-// net_af_xdp takes the buffers of a pool for adjacent. Without hugepages DPDK lets none cross a page, so the
-// kernel would refuse those of the last 40 % of the pool, and the receive queue would run dry.
-unsigned flags_of(const MempoolDemand& demand) {
-    const bool for_af_xdp = demand.object_bytes_max != 0;
-    return for_af_xdp && !demand.has_pci && rte_eal_has_hugepages() == 0 ? RTE_MEMPOOL_F_NO_IOVA_CONTIG : 0;
+unsigned flags_of(const MempoolShape& shape) {
+    return shape.is_gapless && rte_eal_has_hugepages() == 0 ? RTE_MEMPOOL_F_NO_IOVA_CONTIG : 0;
 }
 
 }  // namespace
@@ -89,14 +86,31 @@ Result<MempoolShape> mempool_shape(const MempoolDemand& demand) {
                             demand.tx_through * limits::kHandoffRing + twin_io;
     // Not rounded up to 2^n - 1, which the pool's ring could hold: an entry of the ring takes 8 bytes, a
     // buffer 2 to 10 KB.
-    return MempoolShape{wanted, kCacheMbufs, static_cast<uint16_t>(data_room)};
+    // net_af_xdp takes the buffers of a pool for adjacent. With gaps, the kernel would refuse those of the
+    // last 40 % of the pool, and the receive queue would run dry.
+    const bool for_af_xdp = demand.object_bytes_max != 0;
+    return MempoolShape{.count = wanted,
+                        .cache = kCacheMbufs,
+                        .data_room = static_cast<uint16_t>(data_room),
+                        .is_gapless = for_af_xdp && !demand.has_pci};
 }
 
 Status Mempools::add(int socket, const MempoolDemand& demand) {
-    PENSTOCK_TRY(auto shape, mempool_shape(demand));
+    PENSTOCK_TRY(const auto shape, mempool_shape(demand));
+    return add(socket, shape);
+}
+
+Status Mempools::add(int socket, const MempoolShape& shape) {
     const int where = socket == SOCKET_ID_ANY ? static_cast<int>(rte_socket_id()) : socket;
+    if (const auto former = pools_.find(where); former != pools_.end()) {
+        if (former->second.shape == shape) {
+            return {};
+        }
+        rte_mempool_free(former->second.pool);
+        pools_.erase(former);
+    }
     const std::string name = "penstock_mbufs_" + std::to_string(where);
-    rte_mempool* const pool = create_pool(name, shape, where, flags_of(demand));
+    rte_mempool* const pool = create_pool(name, shape, where, flags_of(shape));
     if (pool == nullptr) {
         const uint64_t bytes =
             uint64_t{shape.count} * (sizeof(rte_mempool_objhdr) + sizeof(rte_mbuf) + shape.data_room);
@@ -105,28 +119,36 @@ Status Mempools::add(int socket, const MempoolDemand& demand) {
                                          std::to_string(where) + ": " + rte_strerror(rte_errno) +
                                          " (raise --memory-mb)");
     }
-    pools_[where] = pool;
+    pools_[where] = {pool, shape};
     return {};
+}
+
+std::map<int, MempoolShape> Mempools::shapes() const {
+    std::map<int, MempoolShape> out;
+    for (const auto& [socket, pool] : pools_) {
+        out[socket] = pool.shape;
+    }
+    return out;
 }
 
 Mempools::~Mempools() {
     for (const auto& [socket, pool] : pools_) {
-        rte_mempool_free(pool);
+        rte_mempool_free(pool.pool);
     }
 }
 
 rte_mempool* Mempools::on(int socket) const noexcept {
     const auto exact = pools_.find(socket);
     if (exact != pools_.end()) {
-        return exact->second;
+        return exact->second.pool;
     }
-    return pools_.empty() ? nullptr : pools_.begin()->second;
+    return pools_.empty() ? nullptr : pools_.begin()->second.pool;
 }
 
 uint32_t Mempools::in_use() const noexcept {
     uint32_t total = 0;
     for (const auto& [socket, pool] : pools_) {
-        total += rte_mempool_in_use_count(pool);
+        total += rte_mempool_in_use_count(pool.pool);
     }
     return total;
 }
@@ -134,7 +156,9 @@ uint32_t Mempools::in_use() const noexcept {
 std::vector<Mempools::Use> Mempools::use() const {
     std::vector<Use> out;
     for (const auto& [socket, pool] : pools_) {
-        out.push_back({.name = pool->name, .buffers = pool->size, .in_use = rte_mempool_in_use_count(pool)});
+        out.push_back({.name = pool.pool->name,
+                       .buffers = pool.pool->size,
+                       .in_use = rte_mempool_in_use_count(pool.pool)});
     }
     return out;
 }

@@ -35,12 +35,17 @@ struct MempoolShape {
     uint32_t count = 0;      // mbufs
     uint32_t cache = 0;      // per lcore
     uint16_t data_room = 0;  // headroom included
+    // Without hugepages, DPDK lets no buffer cross a page, which leaves gaps at the ends of pages.
+    bool is_gapless = false;
     bool operator==(const MempoolShape&) const = default;
 };
 
 // The required pool, from limits.hpp; pure. InvalidArgument: a frame that fits in no mbuf, or that one of the
 // ports cannot take.
 [[nodiscard]] Result<MempoolShape> mempool_shape(const MempoolDemand& demand);
+
+// The largest cache that DPDK accepts.
+inline constexpr uint32_t kMempoolCacheMax = 512;
 
 class Mempools {
  public:
@@ -49,8 +54,11 @@ class Mempools {
     Mempools(Mempools&& other) noexcept : pools_(std::exchange(other.pools_, {})) {}
     Mempools& operator=(Mempools&&) = delete;
 
-    // Creates a pool on `socket` (any: the main lcore's). Exhausted: the error gives the required MB.
+    // Provides the pool of `socket` (any: the main lcore's). If it exists, it is not in use: it stays if it
+    // has this shape, and is created again otherwise. Exhausted: the error gives the required MB.
     Status add(int socket, const MempoolDemand& demand);
+    Status add(int socket, const MempoolShape& shape);
+    [[nodiscard]] std::map<int, MempoolShape> shapes() const;  // by socket
     // The pool of `socket`, or otherwise that of another socket; null only before the first add().
     [[nodiscard]] rte_mempool* on(int socket) const noexcept;
     // Buffers that are neither in a pool nor in an lcore's cache. Exact only while no worker runs.
@@ -64,7 +72,11 @@ class Mempools {
     [[nodiscard]] std::vector<Use> use() const;
 
  private:
-    std::map<int, rte_mempool*> pools_;
+    struct Pool {
+        rte_mempool* pool = nullptr;
+        MempoolShape shape;
+    };
+    std::map<int, Pool> pools_;  // by socket
 };
 
 }  // namespace penstock::drivers

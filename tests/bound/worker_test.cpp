@@ -1582,6 +1582,63 @@ TEST_P(WorkersWithInterrupts, SleepUntilAPacketCalls) {
     workers_.reset();  // before its ports
 }
 
+// A successor in an upgrade prepares workers for ports that another process has, by their queues and hashes.
+TEST_P(Workers, ArePreparedBeforeTheirPortsExist) {
+    const auto workers = static_cast<uint16_t>(GetParam());
+    worker::WorkerSetOptions options;
+    options.connections_per_worker = 16'384;
+    for (uint32_t w = 0; w < workers; ++w) {
+        options.lcores.push_back(w + 1);
+        options.cpus.push_back(worker_cpu());
+    }
+    const nat::ReplyHash hash = hash_in_turn(128, workers);
+    options.ports = {{.id = kUp, .rx_queues = workers, .tx_queues = workers, .mac = {}, .reply_hash = hash},
+                     {.id = kCluster, .rx_queues = workers, .tx_queues = workers, .mac = {}}};
+    auto prepared = worker::WorkerSet::prepare(std::move(options), snapshot_of(gateway_, {web_}));
+    ASSERT_TRUE(prepared.has_value()) << prepared.error().what;
+    workers_ = std::move(*prepared);
+
+    up_ = std::make_unique<RingPort>("up_later" + std::to_string(workers), workers, pool());
+    cluster_ = std::make_unique<RingPort>("cl_later" + std::to_string(workers), workers, pool());
+    std::vector<worker::PortPlan> ports = {{.id = kUp,
+                                            .dpdk_port = up_->dpdk_port(),
+                                            .rx_queues = workers,
+                                            .tx_queues = workers,
+                                            .mac = kUpMac,
+                                            .reply_hash = hash},
+                                           {.id = kCluster,
+                                            .dpdk_port = cluster_->dpdk_port(),
+                                            .rx_queues = workers,
+                                            .tx_queues = workers,
+                                            .mac = kClusterMac}};
+    const auto fits_with = [&](auto&& change) {
+        std::vector<worker::PortPlan> others = ports;
+        change(others);
+        return workers_->fits(others);
+    };
+    EXPECT_FALSE(fits_with([](auto& others) { others.pop_back(); }));
+    EXPECT_FALSE(fits_with([](auto& others) { others[0].rx_queues += 1; }));
+    EXPECT_FALSE(fits_with([](auto& others) { others[1].tx_queues += 1; }));
+    EXPECT_FALSE(fits_with([](auto& others) { others[0].reply_hash.reset(); }));
+    EXPECT_FALSE(fits_with([](auto& others) { others[0].reply_hash->key[5] ^= 1; }));
+    EXPECT_FALSE(fits_with([](auto& others) { others[0].reply_hash->worker_of.resize(64); }));
+    ports[0].tx_queues += 1;
+    EXPECT_FALSE(workers_->set_ports(ports));
+    ports[0].tx_queues -= 1;
+    EXPECT_TRUE(workers_->fits(ports));
+    ASSERT_TRUE(workers_->set_ports(ports));
+    ASSERT_TRUE(workers_->launch(std::nullopt, nullptr));
+    for (L4Port port = 1000; port < 1040; ++port) {
+        up_->put(from_client(port).build(), static_cast<uint16_t>(port % workers));
+        const std::vector<uint8_t> syn = cluster_->take_frame();
+        ASSERT_FALSE(syn.empty()) << port;
+        cluster_->put(reply_to(key_of(syn)), 0);
+        const std::vector<uint8_t> answer = up_->take_frame();
+        ASSERT_FALSE(answer.empty()) << port;
+        EXPECT_EQ(key_of(answer), (packet::FlowKey{kVip, kClient, 80, port, Protocol::Tcp, {}}));
+    }
+}
+
 // The memory of the tables is the caller's: it outlives a WorkerSet that has ended, and the next one, with
 // another number of workers, adopts the connections and forwards their packets.
 TEST_P(Workers, AdoptTheConnectionsOfFormerOnes) {

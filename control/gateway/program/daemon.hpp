@@ -91,6 +91,7 @@ class Daemon {
     Status load_last_good();   // the initial state
     Status start_ports();      // the NICs receive, and the rules that they support are known
     Status prepare_workers();  // memory, tables and rings
+    Status plan_memory();      // of a successor that cannot have the ports yet: workers and buffers
     Status attach_ports();     // of a successor that has prepared the workers before it could start the ports
     Status refresh_state();    // of a successor that has loaded it before take_over()
     Status launch_workers();   // connections of the former process; packets are forwarded from here on
@@ -112,6 +113,7 @@ class Daemon {
     [[nodiscard]] StartOrder start_order() const;
     void inherit_interfaces();
     void install_rules(config::Snapshot& initial);
+    Status create_workers(worker::WorkerSetOptions options);
     void place_tables(worker::WorkerSetOptions& options);
     [[nodiscard]] std::optional<adopt::FormerTables> former_tables();
     void put_tables_in_force(const adopt::Report& report);

@@ -81,15 +81,15 @@ Status Daemon::probe_ports() {
         rss_key_ = drivers::random_rss_key();
     }
     PENSTOCK_TRY_STATUS(probe_nic_ports(options_, static_cast<unsigned>(cores_.worker_cpus.size()), rss_key_,
-                                        order_, pools_, ports_));
+                                        order_, pools_, ports_, [this] { handover_.note_progress(); }));
     inherit_interfaces();
     handover_.note_step(step::kPortsProbed);
     return {};
 }
 
 Status Daemon::configure_ports() {
-    PENSTOCK_TRY_STATUS(
-        configure_nic_ports(static_cast<unsigned>(cores_.worker_cpus.size()), pools_, ports_));
+    PENSTOCK_TRY_STATUS(configure_nic_ports(static_cast<unsigned>(cores_.worker_cpus.size()), pools_, ports_,
+                                            [this] { handover_.note_progress(); }));
     handover_.note_step(step::kPortsOpened);
     return {};
 }
@@ -143,26 +143,56 @@ Status Daemon::load_last_good() {
 }
 
 Status Daemon::start_ports() {
-    PENSTOCK_TRY(flows_, start_nic_ports(options_, static_cast<unsigned>(cores_.worker_cpus.size()), ports_));
+    PENSTOCK_TRY(flows_, start_nic_ports(options_, static_cast<unsigned>(cores_.worker_cpus.size()), ports_,
+                                         [this] { handover_.note_progress(); }));
     handover_.note_step(step::kPortsStarted);
     return {};
 }
 
 Status Daemon::prepare_workers() {
-    worker::WorkerSetOptions options = worker_options(options_, *eal_, ports_);
     if (flows_) {
         install_rules(*initial_);
     }
+    return create_workers(worker_options(options_, *eal_, ports_));
+}
+
+Status Daemon::create_workers(worker::WorkerSetOptions options) {
     place_tables(options);
     PENSTOCK_TRY(workers_, worker::WorkerSet::prepare(std::move(options), std::move(initial_)));
     handover_.note_step(step::kWorkersPrepared);
     return {};
 }
 
+// As in the former process. Without a plan, attach_ports() creates the workers.
+Status Daemon::plan_memory() {
+    const auto plan = plan_from_proto(handover_.memory(), static_cast<uint32_t>(cores_.worker_cpus.size()),
+                                      options_.ports.size());
+    if (!plan) {
+        return {};
+    }
+    for (const auto& [socket, shape] : plan->pools) {
+        PENSTOCK_TRY_STATUS(pools_.add(socket, shape));
+    }
+    worker::WorkerSetOptions options = worker_options(options_, *eal_, {});
+    options.ports = ports_of(*plan);
+    return create_workers(std::move(options));
+}
+
 // Of workers that were prepared before the ports were started.
 Status Daemon::attach_ports() {
-    PENSTOCK_TRY_STATUS(workers_->set_ports(worker_options(options_, *eal_, ports_).ports));
+    if (!workers_) {
+        return prepare_workers();
+    }
+    auto ports = worker_options(options_, *eal_, ports_).ports;
     auto next = std::make_unique<config::Snapshot>(workers_->current());
+    if (!workers_->fits(ports)) {
+        log::get("control").info(
+            "the ports differ from those of the former process: workers are prepared again");
+        initial_ = std::move(next);
+        workers_.reset();
+        return prepare_workers();
+    }
+    PENSTOCK_TRY_STATUS(workers_->set_ports(std::move(ports)));
     install_rules(*next);
     workers_->publish(std::move(next));
     return {};
@@ -208,7 +238,8 @@ Status Daemon::start_twin_io() {
         twins.push_back({ports_[i]->facts().id, twins_[i].get(), ports_[i]->facts().mtu});
         kept.push_back(twins_[i]->fd());
     }
-    handover_.keep_twins(kept);
+    handover_.keep_twins(
+        kept, to_proto(memory_plan(static_cast<unsigned>(cores_.worker_cpus.size()), pools_, ports_)));
     twin_ports_ = std::make_unique<TwinPorts>(*workers_);
     PENSTOCK_TRY(twin_io_, drivers::TwinIo::open(std::move(twins), *twin_ports_,
                                                  pools_.on(ports_.front()->facts().socket)));

@@ -50,12 +50,12 @@ constexpr std::array<Daemon::Step, 18> kInTurn{
     &Daemon::take_over,        &Daemon::refresh_state,  &Daemon::configure_ports, &Daemon::start_ports,
     &Daemon::attach_ports,     &Daemon::launch_workers, &Daemon::open_twins,      &Daemon::start_twin_io,
     &Daemon::start_reconciler, &Daemon::serve};
-constexpr std::array<Daemon::Step, 17> kAfter{
-    &Daemon::catch_signals,  &Daemon::plan_workers,    &Daemon::open_tables,   &Daemon::start_eal,
-    &Daemon::open_mirror,    &Daemon::load_last_good,  &Daemon::take_over,     &Daemon::refresh_state,
-    &Daemon::probe_ports,    &Daemon::configure_ports, &Daemon::start_ports,   &Daemon::prepare_workers,
-    &Daemon::launch_workers, &Daemon::open_twins,      &Daemon::start_twin_io, &Daemon::start_reconciler,
-    &Daemon::serve};
+constexpr std::array<Daemon::Step, 18> kAfter{
+    &Daemon::catch_signals,    &Daemon::plan_workers,   &Daemon::open_tables,     &Daemon::start_eal,
+    &Daemon::open_mirror,      &Daemon::load_last_good, &Daemon::plan_memory,     &Daemon::take_over,
+    &Daemon::refresh_state,    &Daemon::probe_ports,    &Daemon::configure_ports, &Daemon::start_ports,
+    &Daemon::attach_ports,     &Daemon::launch_workers, &Daemon::open_twins,      &Daemon::start_twin_io,
+    &Daemon::start_reconciler, &Daemon::serve};
 
 v1::InterfaceChange proto_of(const std::string& interface, const drivers::InterfaceChanges& changes) {
     v1::InterfaceChange out;

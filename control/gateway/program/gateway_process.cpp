@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "control/gateway/upgrade/handover.hpp"
+#include "control/gateway/upgrade/messages.hpp"
 
 namespace penstock::gateway {
 namespace {
@@ -65,7 +66,8 @@ std::string own_path() {
     return path;
 }
 
-Result<GatewayProcess> GatewayProcess::start(char** arguments, Descriptor binary, Role role) {
+Result<GatewayProcess> GatewayProcess::start(char** arguments, Descriptor binary, Role role,
+                                             const v1::UpgradeMemory& memory) {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
         return failed("socketpair");
@@ -73,6 +75,12 @@ Result<GatewayProcess> GatewayProcess::start(char** arguments, Descriptor binary
     GatewayProcess started;
     started.socket_ = Descriptor(pair[0]);
     const Descriptor theirs(pair[1]);
+    if (memory.workers() != 0) {
+        v1::UpgradeNote note;
+        *note.mutable_memory() = memory;
+        // Without it the successor creates its memory later.
+        static_cast<void>(send_message(started.socket_.get(), UpgradeMessage::Memory, note));
+    }
     Descriptor log;
     if (role == Role::Successor) {
         int ends[2];

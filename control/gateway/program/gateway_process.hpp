@@ -10,6 +10,7 @@
 #include "control/base/descriptor.hpp"
 #include "control/gateway/upgrade/line_tail.hpp"
 #include "dataplane/base/result.hpp"
+#include "penstock/v1/upgrade.pb.h"
 
 namespace penstock::gateway {
 
@@ -26,9 +27,11 @@ class GatewayProcess {
 
     GatewayProcess() = default;  // none
     // Starts `binary`, opened for reading, with the arguments of this process. The kernel ends the child with
-    // this process. The log of a successor passes through a pipe until it forwards. Unavailable: the step
-    // that failed.
-    static Result<GatewayProcess> start(char** arguments, Descriptor binary, Role role);
+    // this process. The log of a successor passes through a pipe until it forwards. `memory` is in its socket
+    // when it starts: how the process that forwards has laid out its memory. Unavailable: the step that
+    // failed.
+    static Result<GatewayProcess> start(char** arguments, Descriptor binary, Role role,
+                                        const v1::UpgradeMemory& memory = {});
 
     [[nodiscard]] bool runs() const { return pid_ > 0; }
     [[nodiscard]] pid_t pid() const { return pid_; }

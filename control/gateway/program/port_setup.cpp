@@ -81,7 +81,7 @@ StartOrder order_of_successor(const std::vector<PortOption>& ports) {
 }
 
 Status probe_nic_ports(const Options& options, unsigned workers, const std::vector<uint8_t>& rss_key,
-                       StartOrder order, drivers::Mempools& pools, NicPorts& ports) {
+                       StartOrder order, drivers::Mempools& pools, NicPorts& ports, const PortDone& done) {
     for (const PortOption& option : options.ports) {
         const NicPortId id{static_cast<uint8_t>(ports.size())};
         PENSTOCK_TRY(auto port,
@@ -101,6 +101,7 @@ Status probe_nic_ports(const Options& options, unsigned workers, const std::vect
                           .keeps_mac = order != StartOrder::Alone},
                          log_driver_notice));
         ports.push_back(std::move(port));
+        done();
     }
     std::map<int, drivers::MempoolDemand> demands;
     for (const auto& port : ports) {
@@ -114,15 +115,17 @@ Status probe_nic_ports(const Options& options, unsigned workers, const std::vect
     return {};
 }
 
-Status configure_nic_ports(unsigned workers, const drivers::Mempools& pools, const NicPorts& ports) {
+Status configure_nic_ports(unsigned workers, const drivers::Mempools& pools, const NicPorts& ports,
+                           const PortDone& done) {
     for (const auto& port : ports) {
         PENSTOCK_TRY_STATUS(port->configure(pools.on(socket_of(*port, ports)), workers));
+        done();
     }
     return {};
 }
 
 Result<std::unique_ptr<FlowFollower>> start_nic_ports(const Options& options, unsigned workers,
-                                                      const NicPorts& ports) {
+                                                      const NicPorts& ports, const PortDone& done) {
     const FlowLimits limits{.workers = workers,
                             .budget = options.flow_rules,
                             .isolate = options.vip_isolate,
@@ -153,8 +156,32 @@ Result<std::unique_ptr<FlowFollower>> start_nic_ports(const Options& options, un
                              .support = facts.flow_support,
                              .is_isolated = facts.is_isolated},
                             std::move(flows)});
+        done();
     }
     return std::make_unique<FlowFollower>(limits, std::move(followed));
+}
+
+MemoryPlan memory_plan(unsigned workers, const drivers::Mempools& pools, const NicPorts& ports) {
+    MemoryPlan plan{.workers = workers, .ports = {}, .pools = pools.shapes()};
+    for (const auto& port : ports) {
+        const auto& facts = port->facts();
+        plan.ports.push_back({.rx_queues = facts.rx_queues,
+                              .tx_queues = facts.tx_queues,
+                              .reply_hash = facts.steering.reply_hash});
+    }
+    return plan;
+}
+
+std::vector<worker::PortPlan> ports_of(const MemoryPlan& plan) {
+    std::vector<worker::PortPlan> ports;
+    for (const MemoryPlan::Port& port : plan.ports) {
+        ports.push_back({.id = NicPortId{static_cast<uint8_t>(ports.size())},
+                         .rx_queues = port.rx_queues,
+                         .tx_queues = port.tx_queues,
+                         .mac = {},
+                         .reply_hash = port.reply_hash});
+    }
+    return ports;
 }
 
 worker::WorkerSetOptions worker_options(const Options& options, const drivers::Eal& eal,

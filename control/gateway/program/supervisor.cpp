@@ -83,6 +83,7 @@ class Supervisor {
     GatewayProcess current_, successor_;
     std::vector<GatewayProcess> retired_;  // handed over, and release their memory
     std::vector<Descriptor> twins_;
+    v1::UpgradeMemory memory_;     // of the current process
     ReceivedMessage handed_over_;  // of the former process
     bool has_succeeded_ = false;   // the upgrade that ends
     bool is_over_ = false;
@@ -226,7 +227,7 @@ void Supervisor::obey(UpgradeSteps::Order order) {
             guard_ports();
             handed_over_ = {};
             auto started = GatewayProcess::start(arguments_, std::exchange(next_binary_, Descriptor()),
-                                                 GatewayProcess::Role::Successor);
+                                                 GatewayProcess::Role::Successor, memory_);
             if (!started) {
                 log::get("control").error("{}", started.error().what);
                 record_.note_trouble(started.error().what);
@@ -342,6 +343,7 @@ void Supervisor::hear(GatewayProcess& gateway) {
         switch (received->message) {
             case UpgradeMessage::Twins:
                 twins_ = std::move(received->descriptors);
+                memory_.Swap(received->note.mutable_memory());
                 break;
             case UpgradeMessage::Request:
                 if (&gateway == &current_) {
@@ -350,6 +352,9 @@ void Supervisor::hear(GatewayProcess& gateway) {
                 break;
             case UpgradeMessage::Prepared:
                 take(UpgradeSteps::Event::Prepared);
+                break;
+            case UpgradeMessage::Steps:
+                take(progress_of(received->note));  // without effect outside an upgrade
                 break;
             case UpgradeMessage::Forwards:
                 if (&gateway == &successor_) {
@@ -364,11 +369,8 @@ void Supervisor::hear(GatewayProcess& gateway) {
                 handed_over_ = std::move(*received);
                 take(UpgradeSteps::Event::HandedOver);
                 break;
-            case UpgradeMessage::Answer:
-            case UpgradeMessage::Record:
-            case UpgradeMessage::HandOver:
-            case UpgradeMessage::TakeOver:
-                break;  // from the supervisor only
+            default:
+                break;  // from the supervisor only, or of another release
         }
     }
 }
@@ -428,9 +430,7 @@ int Supervisor::run() {
         // Messages first: a process may have ended after it has sent them.
         for (GatewayProcess* gateway : {&current_, &successor_}) {
             gateway->copy_log();
-            if (gateway->socket_fd() >= 0) {
-                hear(*gateway);
-            }
+            hear(*gateway);  // nothing, if there is no process
         }
         note_ends();
         take(steps_.take_time(Clock::now()));

@@ -39,7 +39,13 @@ Handover Handover::inherit() {
     handover.socket_ = inherited(kUpgradeSocketVariable);
     handover.log_ = inherited(kUpgradeLogVariable);
     handover.is_successor_ = handover.is_supervised() && std::getenv(kUpgradeSuccessorVariable) != nullptr;
+    handover.reports_steps_ = handover.is_successor_;
     unsetenv(kUpgradeSuccessorVariable);
+    if (handover.is_successor_ && next_message(handover.fd()) == UpgradeMessage::Memory) {
+        if (auto received = receive_message(handover.fd())) {
+            handover.memory_ = std::move(*received->note.mutable_memory());
+        }
+    }
     return handover;
 }
 
@@ -49,6 +55,13 @@ void Handover::note_step(const char* name) {
         step.set_name(name);
         step.set_at_us(monotonic_us(std::chrono::steady_clock::now()));
         stop_for_test(name);
+        note_progress();
+    }
+}
+
+void Handover::note_progress() {
+    if (reports_steps_) {
+        send(UpgradeMessage::Steps, {});
     }
 }
 
@@ -124,10 +137,17 @@ UpgradeRequests::Send Handover::sender() const {
 void Handover::note_forwarding() {
     note_step(step::kServes);
     send(UpgradeMessage::Forwards, {});
+    reports_steps_ = false;
     if (log_.is_open()) {
         dup2(log_.get(), STDERR_FILENO);
         log_ = Descriptor();
     }
+}
+
+void Handover::keep_twins(std::span<const int> twins, v1::UpgradeMemory memory) {
+    v1::UpgradeNote note;
+    *note.mutable_memory() = std::move(memory);
+    send(UpgradeMessage::Twins, std::move(note), twins);
 }
 
 void Handover::note_handed_over(v1::UpgradeNote note, int connection) {

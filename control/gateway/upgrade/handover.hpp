@@ -30,8 +30,10 @@ class Handover {
     [[nodiscard]] bool is_successor() const noexcept { return is_successor_; }
     [[nodiscard]] int fd() const noexcept { return socket_.get(); }
 
-    // Records the time of a step (step_names.hpp).
+    // Records the time of a step (step_names.hpp). A successor reports it at once.
     void note_step(const char* name);
+    // Successor: a part of a step is done, and the supervisor waits for the next one.
+    void note_progress();
     // Successor: reports that it is prepared, and waits for the order to take over. Unavailable: the
     // supervisor has ended.
     Status await_take_over(const std::string& version);
@@ -41,8 +43,11 @@ class Handover {
     [[nodiscard]] Descriptor take_connection();
     // Settings of interfaces that the former process had changed and has left as they are.
     [[nodiscard]] const v1::UpgradeNote& former() const noexcept { return former_; }
+    // Successor: how the former process has laid out its memory; empty: it has not reported it.
+    [[nodiscard]] const v1::UpgradeMemory& memory() const noexcept { return memory_; }
 
-    void keep_twins(std::span<const int> twins) { send(UpgradeMessage::Twins, {}, twins); }
+    // `memory`: how this process has laid out its memory, for its successors.
+    void keep_twins(std::span<const int> twins, v1::UpgradeMemory memory);
     // The process forwards and serves its API. The log of a successor is the supervisor's from then on.
     void note_forwarding();
     // `note`: with UpgradeNote.changes and bfd only. `connection`: to a routing daemon; negative: none.
@@ -58,10 +63,12 @@ class Handover {
     void send(UpgradeMessage message, v1::UpgradeNote note, std::span<const int> descriptors = {});
     Descriptor socket_, log_;
     bool is_successor_ = false;
+    bool reports_steps_ = false;  // a successor that does not serve its API yet
     bool must_hand_over_ = false;
     std::vector<Descriptor> inherited_;  // twins and a connection of the former process
     v1::UpgradeNote former_;
-    v1::UpgradeNote steps_;  // that are not reported yet
+    v1::UpgradeMemory memory_;  // of the former process
+    v1::UpgradeNote steps_;     // that are not reported yet
 };
 
 }  // namespace penstock::gateway

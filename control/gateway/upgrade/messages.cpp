@@ -49,6 +49,14 @@ Status send_message(int socket, UpgradeMessage message, const v1::UpgradeNote& n
     return {};
 }
 
+std::optional<UpgradeMessage> next_message(int socket) {
+    char kind = 0;
+    if (recv(socket, &kind, 1, MSG_PEEK | MSG_DONTWAIT) != 1) {
+        return std::nullopt;
+    }
+    return static_cast<UpgradeMessage>(kind);
+}
+
 std::optional<ReceivedMessage> receive_message(int socket) {
     std::string bytes(kMessageMax, '\0');
     iovec data{.iov_base = bytes.data(), .iov_len = bytes.size()};

@@ -30,6 +30,12 @@ uint64_t monotonic_us(std::chrono::steady_clock::time_point time) {
         std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count());
 }
 
+UpgradeSteps::Event progress_of(const v1::UpgradeNote& note) {
+    const bool forwards = std::ranges::any_of(
+        note.steps(), [](const v1::UpgradeStep& step) { return step.name() == step::kForwards; });
+    return forwards ? UpgradeSteps::Event::Launched : UpgradeSteps::Event::Progress;
+}
+
 void UpgradeRecord::begin(const std::string& binary, const std::string& requested_by, Clock::time_point now) {
     v1::Upgrade next;
     next.set_number(upgrade_.number() + 1);

@@ -9,12 +9,16 @@
 #include <string_view>
 #include <vector>
 
+#include "control/gateway/upgrade/upgrade_steps.hpp"
 #include "penstock/v1/upgrade.pb.h"
 
 namespace penstock::gateway {
 
 // CLOCK_MONOTONIC, the same in all processes of a machine.
 [[nodiscard]] uint64_t monotonic_us(std::chrono::steady_clock::time_point time);
+
+// Progress or Launched, by the steps that a successor reports.
+[[nodiscard]] UpgradeSteps::Event progress_of(const v1::UpgradeNote& note);
 
 class UpgradeRecord {
  public:

@@ -14,7 +14,7 @@ UpgradeSteps::Result UpgradeSteps::take(Event event, Clock::time_point now) {
             if (step_ != Step::Idle) {
                 return {{}, "the upgrade is refused: another upgrade is under way", true};
             }
-            is_prepared_ = false;
+            is_prepared_ = is_launched_ = false;
             go_to(Step::Preparing, now + kPrepareMax);
             return {{Order::StartSuccessor}, "upgrade: the successor starts", false};
         case Event::Prepared:
@@ -35,6 +35,18 @@ UpgradeSteps::Result UpgradeSteps::take(Event event, Clock::time_point now) {
             if (step_ == Step::Restoring) {
                 go_to(Step::Idle);
                 return {{Order::StartFormerBinary}, "", false};
+            }
+            return {};
+        case Event::Progress:
+        case Event::Launched:
+            if (!deadline_) {  // it is killed already
+                return {};
+            }
+            if (step_ == Step::Preparing || (step_ == Step::TakingOver && !is_prepared_)) {
+                deadline_ = now + kPrepareMax;
+            } else if (step_ == Step::TakingOver && !is_launched_) {
+                is_launched_ = event == Event::Launched;
+                deadline_ = now + (is_launched_ ? kServeMax : kTakeOverMax);
             }
             return {};
         case Event::Forwards:
@@ -104,7 +116,10 @@ UpgradeSteps::Result UpgradeSteps::take_time(Clock::time_point now) {
         case Step::Restoring:
             return {{Order::KillFormer}, "upgrade: the former process did not hand over in time", true};
         case Step::TakingOver:
-            return {{Order::KillSuccessor}, "upgrade: the successor did not forward in time", true};
+            return {{Order::KillSuccessor},
+                    is_launched_ ? "upgrade: the successor did not serve its API in time"
+                                 : "upgrade: the successor did not forward in time",
+                    true};
         case Step::Idle:
             return {};
     }

@@ -4,11 +4,11 @@
 // out).
 //
 //   Idle -> Preparing -> HandingOver -> TakingOver -> Idle
-//            successor    the former     the successor forwards
-//            starts EAL   closes ports
+//            successor    the former     the successor forwards,
+//            starts EAL   closes ports   then serves its API
 //
 // If the successor ends before the former process has begun to stop, the former one continues. If it ends
-// later, or does not forward in time, the former binary starts again on the same tables.
+// later, or does not forward or serve in time, the former binary starts again on the same tables.
 #pragma once
 
 #include <chrono>
@@ -21,16 +21,23 @@ namespace penstock::gateway {
 class UpgradeSteps {
  public:
     using Clock = std::chrono::steady_clock;
-    static constexpr std::chrono::seconds kPrepareMax{60};  // EAL of a large machine
+    // Without a step of the successor while the former process forwards: EAL of a large machine.
+    static constexpr std::chrono::seconds kPrepareMax{60};
     static constexpr std::chrono::seconds kHandOverMax{5};  // then the former process is killed
-    static constexpr std::chrono::seconds kTakeOverMax{5};  // then the successor is killed
+    // Without a step of the successor before it forwards; then it is killed. Each port is a step: cards may
+    // take seconds to start, and would not start faster in another process.
+    static constexpr std::chrono::seconds kTakeOverMax{5};
+    static constexpr std::chrono::seconds kServeMax{
+        30};  // when it forwards, until its API is served; likewise
 
     enum class Step { Idle, Preparing, HandingOver, TakingOver, Restoring };
     enum class Event {
         Requested,      // by the operator
         Prepared,       // the successor can take over
         HandedOver,     // the former process has closed its ports and released its locks
-        Forwards,       // the successor forwards
+        Progress,       // the successor has made a step
+        Launched,       // the workers of the successor run, so the pause is over
+        Forwards,       // the successor forwards, and its API is served
         FormerEnded,    // the process that forwarded before
         SuccessorEnded  // the new one
     };
@@ -64,6 +71,7 @@ class UpgradeSteps {
     Step step_ = Step::Idle;
     std::optional<Clock::time_point> deadline_;
     bool is_prepared_ = false;
+    bool is_launched_ = false;
 };
 
 }  // namespace penstock::gateway

@@ -48,5 +48,15 @@ TEST(MempoolShape, RoomFollowsTheLargestFrame) {
     EXPECT_TRUE(mempool_shape({.workers = 1, .ports = 2, .frame_bytes_max = 1522, .object_bytes_max = 4096}));
 }
 
+// By which a pool is created, also in a process that has not probed its ports yet.
+TEST(MempoolShape, HasNoGapsForAfXdpAlone) {
+    const MempoolDemand af_xdp{.workers = 1, .ports = 1, .frame_bytes_max = 1522, .object_bytes_max = 4096};
+    EXPECT_TRUE(mempool_shape(af_xdp)->is_gapless);
+    MempoolDemand mixed = af_xdp;
+    mixed.has_pci = true;  // it may need contiguous buffers
+    EXPECT_FALSE(mempool_shape(mixed)->is_gapless);
+    EXPECT_FALSE(mempool_shape({.workers = 1, .ports = 1, .frame_bytes_max = 1522})->is_gapless);
+}
+
 }  // namespace mempool_test
 }  // namespace penstock::drivers

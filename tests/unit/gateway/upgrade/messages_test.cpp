@@ -33,6 +33,21 @@ TEST_F(UpgradeMessagesTest, KeepTheirOrder) {
     EXPECT_FALSE(receive_message(other_.get()));
 }
 
+TEST_F(UpgradeMessagesTest, KindOfTheNextOneIsReadBeforeIt) {
+    EXPECT_FALSE(next_message(other_.get())) << "there is none";
+    v1::UpgradeNote note;
+    note.mutable_memory()->set_workers(3);
+    ASSERT_TRUE(send_message(one_.get(), UpgradeMessage::Memory, note));
+    ASSERT_TRUE(send_message(one_.get(), UpgradeMessage::TakeOver));
+    EXPECT_EQ(next_message(other_.get()), UpgradeMessage::Memory);
+    EXPECT_EQ(next_message(other_.get()), UpgradeMessage::Memory) << "it stays";
+    EXPECT_EQ(receive_message(other_.get())->note.memory().workers(), 3U);
+    EXPECT_EQ(next_message(other_.get()), UpgradeMessage::TakeOver);
+    one_ = Descriptor();
+    EXPECT_EQ(receive_message(other_.get())->message, UpgradeMessage::TakeOver);
+    EXPECT_FALSE(next_message(other_.get())) << "the other side has ended";
+}
+
 TEST_F(UpgradeMessagesTest, CarryDescriptors) {
     const std::array sent{one_.get(), other_.get()};
     ASSERT_TRUE(send_message(one_.get(), UpgradeMessage::Twins, {}, sent));

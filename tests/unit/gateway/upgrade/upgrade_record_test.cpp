@@ -109,5 +109,14 @@ TEST_F(UpgradeRecordTest, IgnoresReportsOutsideAnUpgrade) {
     EXPECT_EQ(record_.note().record().version(), "");
 }
 
+TEST(UpgradeProgress, SuccessorForwardsWhenItReportsThatStep) {
+    v1::UpgradeNote note;
+    EXPECT_EQ(progress_of(note), UpgradeSteps::Event::Progress) << "a part of a step";
+    note.add_steps()->set_name(step::kPortsStarted);
+    EXPECT_EQ(progress_of(note), UpgradeSteps::Event::Progress);
+    note.add_steps()->set_name(step::kForwards);
+    EXPECT_EQ(progress_of(note), UpgradeSteps::Event::Launched);
+}
+
 }  // namespace upgrade_record_test
 }  // namespace penstock::gateway

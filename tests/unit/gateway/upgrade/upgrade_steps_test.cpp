@@ -85,12 +85,34 @@ TEST_F(UpgradeStepsTest, SuccessorThatIsNotPreparedInTimeIsKilled) {
     EXPECT_EQ(steps_.step(), Step::Idle);
 }
 
+TEST_F(UpgradeStepsTest, SuccessorThatPreparesIsWaitedForWhileItMakesSteps) {
+    reach(Step::Preparing);
+    now_ += std::chrono::seconds(50);
+    EXPECT_EQ(take(Event::Progress), Orders{});
+    EXPECT_EQ(*steps_.deadline(), now_ + UpgradeSteps::kPrepareMax);
+    EXPECT_EQ(take_deadline(), Orders{Order::KillSuccessor});
+    EXPECT_EQ(take(Event::Progress), Orders{}) << "sent before it was killed";
+    EXPECT_FALSE(steps_.deadline());
+}
+
 TEST_F(UpgradeStepsTest, SuccessorTakesOverWhenTheFormerProcessIsKilledBefore) {
     reach(Step::Preparing);
     EXPECT_EQ(take(Event::FormerEnded), Orders{Order::SendTakeOver});
     EXPECT_EQ(take(Event::Prepared), Orders{});
     EXPECT_EQ(*steps_.deadline(), now_ + UpgradeSteps::kTakeOverMax);
     EXPECT_EQ(take(Event::Forwards), Orders{Order::SuccessorIsCurrent});
+}
+
+TEST_F(UpgradeStepsTest, SuccessorThatPreparesKeepsItsLimitWhenTheFormerProcessIsKilled) {
+    reach(Step::Preparing);
+    take(Event::FormerEnded);
+    now_ += std::chrono::seconds(20);
+    take(Event::Progress);
+    EXPECT_EQ(*steps_.deadline(), now_ + UpgradeSteps::kPrepareMax);
+    take(Event::Prepared);
+    EXPECT_EQ(*steps_.deadline(), now_ + UpgradeSteps::kTakeOverMax);
+    take(Event::Progress);
+    EXPECT_EQ(*steps_.deadline(), now_ + UpgradeSteps::kTakeOverMax);
 }
 
 TEST_F(UpgradeStepsTest, SuccessorTakesOverWhenTheFormerProcessIsKilledWhileItHandsOver) {
@@ -130,6 +152,63 @@ TEST_F(UpgradeStepsTest, FormerBinaryStartsAgainIfTheSuccessorDoesNotForward) {
     EXPECT_EQ(take(Event::SuccessorEnded), Orders{Order::StartFormerBinary});
     EXPECT_TRUE(is_error_);
     EXPECT_EQ(take(Event::FormerEnded), Orders{Order::End});
+}
+
+// As long as it makes steps: a card may take seconds to start.
+TEST_F(UpgradeStepsTest, SuccessorIsWaitedForWhileItMakesSteps) {
+    reach(Step::TakingOver);
+    for (int port = 0; port < 8; ++port) {
+        now_ += std::chrono::seconds(4);
+        EXPECT_EQ(steps_.take_time(now_).orders, Orders{}) << port;
+        EXPECT_EQ(take(Event::Progress), Orders{});
+        EXPECT_EQ(*steps_.deadline(), now_ + UpgradeSteps::kTakeOverMax);
+    }
+    EXPECT_EQ(take_deadline(), Orders{Order::KillSuccessor});
+    EXPECT_EQ(take(Event::Progress), Orders{}) << "sent before it was killed";
+    EXPECT_FALSE(steps_.deadline());
+    EXPECT_EQ(take(Event::SuccessorEnded), Orders{Order::StartFormerBinary});
+}
+
+// The pause is over then, and the start of the API takes long on a busy machine.
+TEST_F(UpgradeStepsTest, SuccessorThatForwardsGetsMoreTimeToServeItsApi) {
+    reach(Step::TakingOver);
+    now_ += std::chrono::seconds(4);
+    EXPECT_EQ(take(Event::Launched), Orders{});
+    EXPECT_EQ(steps_.step(), Step::TakingOver);
+    EXPECT_EQ(*steps_.deadline(), now_ + UpgradeSteps::kServeMax);
+    now_ += std::chrono::seconds(20);
+    EXPECT_EQ(steps_.take_time(now_).orders, Orders{});
+    EXPECT_EQ(take(Event::Progress), Orders{}) << "twins are served";
+    EXPECT_GT(*steps_.deadline(), now_ + UpgradeSteps::kTakeOverMax) << "the limit stays";
+    EXPECT_EQ(take(Event::Forwards), Orders{Order::SuccessorIsCurrent});
+    EXPECT_FALSE(steps_.deadline());
+}
+
+TEST_F(UpgradeStepsTest, FormerBinaryStartsAgainIfTheSuccessorDoesNotServeItsApi) {
+    reach(Step::TakingOver);
+    take(Event::Launched);
+    now_ = *steps_.deadline();
+    const auto late = steps_.take_time(now_);
+    EXPECT_EQ(late.orders, Orders{Order::KillSuccessor});
+    EXPECT_EQ(late.remark, "upgrade: the successor did not serve its API in time");
+    EXPECT_EQ(take(Event::SuccessorEnded), Orders{Order::StartFormerBinary});
+    // The next one has the first limit again.
+    reach(Step::TakingOver);
+    EXPECT_EQ(*steps_.deadline(), now_ + UpgradeSteps::kTakeOverMax);
+    now_ = *steps_.deadline();
+    EXPECT_EQ(steps_.take_time(now_).remark, "upgrade: the successor did not forward in time");
+}
+
+TEST_F(UpgradeStepsTest, WorkersOfARestoredProcessChangeNoLimit) {
+    for (const Step step : {Step::Idle, Step::HandingOver}) {
+        steps_ = UpgradeSteps();
+        reach(step);
+        const auto deadline = steps_.deadline();
+        EXPECT_EQ(take(Event::Progress), Orders{});
+        EXPECT_EQ(take(Event::Launched), Orders{});
+        EXPECT_EQ(steps_.deadline(), deadline);
+        EXPECT_EQ(steps_.step(), step);
+    }
 }
 
 }  // namespace upgrade_steps_test
