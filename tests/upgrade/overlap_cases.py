@@ -71,6 +71,14 @@ def pause_ms(record):
     return int(record["pause_us"]) / 1000
 
 
+def check_order(record):
+    """What does not need the former process's ports is done before the pause."""
+    at_us = {step["name"]: int(step["at_us"]) for step in record["steps"]}
+    equal(len(at_us), len(record["steps"]), "steps, each once")
+    for name in ("EAL started", "configuration compiled", "workers prepared"):
+        check(at_us[name] < at_us["workers stopped"], f"step '{name}' is a part of the pause: {at_us}")
+
+
 def numbers(values):
     return " ".join(f"{value:.0f}" for value in sorted(values))
 
@@ -90,7 +98,7 @@ def has_route(lab):
     return ROUTE in lab.network.run("gateway", "ip", "route", "show", "dev", TWINS[0]).stdout
 
 
-@case(alone=True, driver=("af_packet", "af_xdp", "tap", "memif"))
+@case(alone=True, driver=("af_packet", "af_xdp", "tap", "memif", "memif-server"))
 def an_upgrade_keeps_connections_twins_and_routes(lab):
     wires = WIRES.get(lab.variant["driver"], Wires)(lab)
     start(lab)
@@ -108,6 +116,7 @@ def an_upgrade_keeps_connections_twins_and_routes(lab):
         pauses, gaps = [], []
         for i in range(5):
             record = upgrade(lab)
+            check_order(record)
             flows.until_all_answered()
             equal(flows.findings(), {}, f"flows that changed at upgrade {i + 1}")
             equal(tables(lab)["lost"], [], f"connections lost by upgrade {i + 1}")

@@ -56,16 +56,36 @@ class MemifWires(Wires):
         super().__init__(lab)
         lab.gateway.device_of = self._device_of
 
+    def _keep_from_linux(self, i, interface):
+        """Linux must not answer what arrives for the addresses of the twins."""
+        for words in (("table", "netdev", f"wire{i}"),
+                      ("chain", "netdev", f"wire{i}", "in", f"{{ type filter hook ingress device {interface} priority 0; policy drop; }}")):
+            equal(self._lab.network.run("gateway", "nft", "add", *words).returncode, 0, "exit code of nft")
+
     def _device_of(self, i, interface):
         path = self._lab.run.file(f"memif-{i}.sock")
         if not os.path.exists(path):  # of the first start
-            # Linux must not answer what arrives for the addresses of the twins.
-            for words in (("table", "netdev", f"wire{i}"),
-                          ("chain", "netdev", f"wire{i}", "in", f"{{ type filter hook ingress device {interface} priority 0; policy drop; }}")):
-                equal(self._lab.network.run("gateway", "nft", "add", *words).returncode, 0, "exit code of nft")
-            self._lab.network.start("gateway", [sys.executable, PEER, path, interface], f"memif-{i}.log")
+            self._keep_from_linux(i, interface)
+            self._lab.network.start("gateway", [sys.executable, PEER, "server", path, interface], f"memif-{i}.log")
             until(f"the peer of memif {i} listens", lambda: os.path.exists(path), 20)
         return f"net_memif{i},role=client,socket-abstract=no,socket={path},mac={mac_of(i)}"
 
 
-WIRES = {"tap": TapWires, "memif": MemifWires}
+class MemifServerWires(MemifWires):
+    """The gateway has the server's side: one port by a name in the abstract namespace, the other one by a file."""
+
+    def __init__(self, lab):
+        super().__init__(lab)
+        self._has_peer = set()
+
+    def _device_of(self, i, interface):
+        path, is_abstract = self._lab.run.file(f"memif-{i}.sock"), i == 0
+        if i not in self._has_peer:
+            self._has_peer.add(i)
+            self._keep_from_linux(i, interface)
+            name = f"@{path}" if is_abstract else path
+            self._lab.network.start("gateway", [sys.executable, PEER, "client", name, interface], f"memif-{i}.log")
+        return f"net_memif{i},role=server,socket-abstract={'yes' if is_abstract else 'no'},socket={path},mac={mac_of(i)}"
+
+
+WIRES = {"tap": TapWires, "memif": MemifWires, "memif-server": MemifServerWires}

@@ -13,7 +13,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path[:0] = [HERE, os.path.join(ROOT, "tests"), os.path.join(ROOT, "tests/e2e"), os.path.join(ROOT, "scripts")]
+sys.path[:0] = [HERE, os.path.join(ROOT, "tests"), os.path.join(ROOT, "tests/e2e"), os.path.join(ROOT, "tests/upgrade"),
+                os.path.join(ROOT, "scripts")]
 
 import runner  # noqa: E402
 from fixture import all_cases  # noqa: E402
@@ -21,7 +22,7 @@ from testbed import vm_image  # noqa: E402
 from testbed.api_servers import NotToBeHad  # noqa: E402
 from vm_bed import ALL_PAIRS, SPARES, Hosts, VmLab, cards_for  # noqa: E402
 
-import blocklist_cases, card_cases, kernel_sctp_cases, plug_cases, steering_cases, vlan_cases  # noqa: E402,E401,F401
+import blocklist_cases, card_cases, kernel_sctp_cases, plug_cases, steering_cases, upgrade_cases, vlan_cases  # noqa: E402,E401,F401
 
 CASE_TIMEOUT_S = 480  # ten times the duration of a case on two idle cores
 IMAGE_PATIENCE_S = 300

@@ -23,6 +23,7 @@ from testbed.vm import Card
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # In the guest, which runs one gateway at a time.
 SOCKET = "/run/penstockd.sock"
+LAST_GOOD = "/run/last-good.pb"
 # Time limit for a program's start: the processor is emulated, and so is the disk that holds the program.
 PATIENCE_S = 60
 # The processors of the guest: one for control, one for all workers.
@@ -172,15 +173,16 @@ class VmGateway(gw.Gateway):
     def __init__(self, lab):
         super().__init__(lab.network, lab.run, lab.build, workers=lab.variant.get("workers", 1))
         self._lab = lab
+        self.table_dir = "off"
         self.devices = []  # values of --port: one on each wire, then the spare ones
 
     @property
     def memory_mb(self):
-        return 384
+        return 384 + self.more_memory_mb
 
     def daemon_words(self):
-        words = [self.program("penstockd"), "--listen", f"unix:{SOCKET}", "--state-file", "/run/last-good.pb", "--table-dir", "off",
-                 "--mode", "node",
+        words = [self.program("penstockd"), "--listen", f"unix:{SOCKET}", "--state-file", LAST_GOOD,
+                 "--table-dir", self.table_dir, "--mode", "node",
                  "--gateway-name", self._place.name, "--node-name", self._place.name, "--memory-mb", str(self.memory_mb),
                  "--main-core", str(MAIN_CORE), "--worker-cores", ",".join([str(WORKER_CORE)] * self._workers)]
         ports = [*((twin, addresses) for _, twin, addresses in self._place.ports), *SPARE_PORTS][:len(self.devices)]
