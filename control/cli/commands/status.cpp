@@ -180,7 +180,7 @@ std::string drain_progress(const v1::Status& status) {
     return text.empty() ? text : text + flows;
 }
 
-std::string status_text(const v1::Status& status){
+std::string status_text(const v1::Status& status) {
     return line("Gateway", identity_text(status.identity())) +
            line("Software", "penstockd " + status.identity().software_version()) +
            line("Up for", duration_text(status.uptime_ms())) +
@@ -194,19 +194,21 @@ std::string status_text(const v1::Status& status){
            (status.has_upgrade() ? line("Upgrade", upgrade_text(status.upgrade())) : std::string()) +
            (status.has_flow_records() ? line("Flow records", flow_records_text(status.flow_records()))
                                       : std::string()) +
-           (status.has_bfd() ? line("BFD", bfd_text(status.bfd())) : std::string()) + }
-
-    (status.has_certificate() ? line("Certificate", certificate_text(status.certificate())) : std::string()) +
-    line("Control plane", control_text(status)) + line("Generation", std::to_string(status.generation())) +
-    line("Serving", std::to_string(status.services()) + " service ports, " +
-                        std::to_string(status.backends()) + " backends") +
-    line("Connections",
-         std::to_string(status.connections()) + " of " + std::to_string(status.connections_max()) +
-             (status.has_open_connections() ? ", " + std::to_string(status.open_connections()) + " open"
-                                            : "")) +
-    line("Running",
-         std::to_string(status.workers()) + " workers, " + std::to_string(status.ports()) + " NIC ports") +
-    line("Memory", status.memory()) + line("Log level", status.log_level());
+           (status.has_bfd() ? line("BFD", bfd_text(status.bfd())) : std::string()) +
+           (status.has_certificate() ? line("Certificate", certificate_text(status.certificate()))
+                                     : std::string()) +
+           line("Control plane", control_text(status)) +
+           line("Generation", std::to_string(status.generation())) +
+           line("Serving", std::to_string(status.services()) + " service ports, " +
+                               std::to_string(status.backends()) + " backends") +
+           line(
+               "Connections",
+               std::to_string(status.connections()) + " of " + std::to_string(status.connections_max()) +
+                   (status.has_open_connections() ? ", " + std::to_string(status.open_connections()) + " open"
+                                                  : "")) +
+           line("Running", std::to_string(status.workers()) + " workers, " + std::to_string(status.ports()) +
+                               " NIC ports") +
+           line("Memory", status.memory()) + line("Log level", status.log_level());
 }
 
 Command status() {
