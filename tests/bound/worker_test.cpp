@@ -1490,15 +1490,23 @@ TEST_P(Workers, BfdPacketsReachTheirSessionWhateverTheQueue_RFC5881) {
         ASSERT_NE(punted, nullptr) << queue;
         rte_pktmbuf_free(punted);
     }
-    // Packets that a router has forwarded are for Linux at once.
-    const uint64_t handed_off = sum(stats::Counter::HandedOff);
-    for (uint16_t queue = 0; queue < GetParam(); ++queue) {
-        up_->put(bfd_frame(kClient, 99, 254), queue);
-        rte_mbuf* const punted = take_punted(kUp);
-        ASSERT_NE(punted, nullptr) << queue;
-        rte_pktmbuf_free(punted);
-    }
-    EXPECT_EQ(sum(stats::Counter::HandedOff), handed_off);
+    // Packets that a router has forwarded are placed as those to any port beside.
+    const auto handoffs_of = [&](const std::vector<uint8_t>& frame) {
+        const uint64_t before = sum(stats::Counter::HandedOff);
+        for (uint16_t queue = 0; queue < GetParam(); ++queue) {
+            up_->put(frame, queue);
+            rte_mbuf* const punted = take_punted(kUp);
+            EXPECT_NE(punted, nullptr) << queue;
+            rte_pktmbuf_free(punted);
+        }
+        return sum(stats::Counter::HandedOff) - before;
+    };
+    const std::vector<uint8_t> forwarded = bfd_frame(kClient, 99, 254);
+    std::vector<uint8_t> other = forwarded;
+    const size_t port_at =
+        sizeof(packet::EthernetHeader) + sizeof(packet::Ipv4Header) + sizeof(Be16);  // of the destination
+    store(other.data() + port_at, Be16::from_host(bfd::kSingleHopPort + 1));
+    EXPECT_EQ(handoffs_of(forwarded), handoffs_of(other));
     EXPECT_EQ(engine.counts(7)->received.read(), GetParam());
 }
 
