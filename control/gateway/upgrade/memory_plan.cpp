@@ -10,7 +10,7 @@
 namespace penstock::gateway {
 namespace {
 
-v1::UpgradeReplyHash to_proto(const nat::ReplyHash& hash) {
+v1::UpgradeReplyHash message_of_hash(const nat::ReplyHash& hash) {
     v1::UpgradeReplyHash out;
     out.set_key(std::string(hash.key.begin(), hash.key.end()));
     for (const WorkerId worker : hash.worker_of) {
@@ -23,7 +23,7 @@ v1::UpgradeReplyHash to_proto(const nat::ReplyHash& hash) {
     return out;
 }
 
-nat::ReplyHash from_proto(const v1::UpgradeReplyHash& hash) {
+nat::ReplyHash hash_of_message(const v1::UpgradeReplyHash& hash) {
     nat::ReplyHash out;
     out.key.assign(hash.key().begin(), hash.key().end());
     for (const char worker : hash.worker_of()) {
@@ -37,7 +37,7 @@ nat::ReplyHash from_proto(const v1::UpgradeReplyHash& hash) {
 }
 
 // Empty: no port has such queues.
-std::optional<MemoryPlan::Port> from_proto(const v1::UpgradePort& port, uint32_t workers) {
+std::optional<MemoryPlan::Port> port_of_message(const v1::UpgradePort& port, uint32_t workers) {
     const auto is_possible = [&](uint32_t queues) { return queues >= 1 && queues <= workers; };
     if (!is_possible(port.rx_queues()) || !is_possible(port.tx_queues())) {
         return std::nullopt;
@@ -46,7 +46,7 @@ std::optional<MemoryPlan::Port> from_proto(const v1::UpgradePort& port, uint32_t
                          .tx_queues = static_cast<uint16_t>(port.tx_queues()),
                          .reply_hash = std::nullopt};
     if (port.has_reply_hash()) {
-        out.reply_hash = from_proto(port.reply_hash());
+        out.reply_hash = hash_of_message(port.reply_hash());
         if (workers > 1 && !nat::obstacle_of(*out.reply_hash, workers).empty()) {
             return std::nullopt;
         }
@@ -64,7 +64,7 @@ v1::UpgradeMemory to_proto(const MemoryPlan& plan) {
         added.set_rx_queues(port.rx_queues);
         added.set_tx_queues(port.tx_queues);
         if (port.reply_hash) {
-            *added.mutable_reply_hash() = to_proto(*port.reply_hash);
+            *added.mutable_reply_hash() = message_of_hash(*port.reply_hash);
         }
     }
     for (const auto& [node, shape] : plan.pools) {
@@ -85,7 +85,7 @@ std::optional<MemoryPlan> plan_from_proto(const v1::UpgradeMemory& memory, uint3
     }
     MemoryPlan plan{.workers = workers, .ports = {}, .pools = {}};
     for (const v1::UpgradePort& port : memory.ports()) {
-        auto read = from_proto(port, workers);
+        auto read = port_of_message(port, workers);
         if (!read) {
             return std::nullopt;
         }
