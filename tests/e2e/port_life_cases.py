@@ -75,7 +75,7 @@ def a_port_that_vanishes_under_load_takes_nothing_else_with_it(lab):
     equal(lab.gateway.daemon.wait(timeout=10), 0, "exit code of a gateway that lost a port")
     started = lab.network.run("gateway", *lab.gateway.daemon_words(), timeout_s=20)
     equal(started.returncode, 1, "exit code without the device")
-    check("interface gw-cl: No such device" in started.stderr, f"what it says:\n{started.stderr}")
+    check("iface=gw-cl: there is no such interface" in started.stderr, f"error of the start:\n{started.stderr}")
     lab.network.join("gateway", "gw-cl", "switch", "to-gateway")
     lab.network.ip("switch", "link set to-gateway master br0")
     lab.gateway.start_daemon()
