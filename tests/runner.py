@@ -114,8 +114,9 @@ class Runner:
             self.tell("FAIL", name, began, f"its process ended with {os.waitstatus_to_exitcode(status)}")
             state.sweep()  # labs that run hold their locks
 
-    def run(self, name, function, make_lab):
-        """Runs function(lab), records the outcome and returns it. The lab is always taken down."""
+    def run(self, name, function, make_lab, reason_to_repeat=None):
+        """Runs function(lab), records the outcome and returns it. The lab is always taken down. After a failure,
+        reason_to_repeat(lab) may name a fault of the lab itself: the outcome "AGAIN" is printed and not counted."""
         began, lab = time.monotonic(), None
         signal.alarm(self._timeout_s)
         try:
@@ -126,6 +127,8 @@ class Runner:
             outcome, detail = "SKIP", str(skip)
         except Exception:
             outcome, detail = "FAIL", f"\n{traceback.format_exc()}{lab.last_words() if lab else ''}"
+            if reason := lab and reason_to_repeat and reason_to_repeat(lab):
+                outcome, detail = "AGAIN", reason
         finally:
             signal.alarm(0)
             if lab:
@@ -134,7 +137,8 @@ class Runner:
         return outcome
 
     def tell(self, outcome, name, began, detail):
-        self._totals[outcome] += 1
+        if outcome in self._totals:
+            self._totals[outcome] += 1
         # One write, so that lines of two processes do not mix.
         sys.stdout.write(f"{outcome:4} {name} ({time.monotonic() - began:.1f} s){': ' if detail else ''}{detail}\n")
         sys.stdout.flush()

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -243,6 +244,16 @@ class Machine:
         if self._qemu and self._qemu.poll() is None:
             self._qemu.kill()
             self._qemu.wait(10)
+
+    def failed_assertion(self):
+        """The line of QEMU's log if an assertion of its own has ended it, else None."""
+        try:
+            code = self._qemu.wait(2)
+        except subprocess.TimeoutExpired:
+            return None
+        with open(self._run.file("qemu.log"), errors="replace") as log:
+            lines = [line.strip() for line in log if "Assertion" in line and "failed" in line]
+        return lines[-1] if code == -signal.SIGABRT and lines else None
 
     def _accepted(self, listener, began):
         while not select.select([listener], [], [], 0.2)[0]:

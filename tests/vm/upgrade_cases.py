@@ -33,7 +33,9 @@ def _count_s(function):
     return time.perf_counter() - began
 
 
-@case(card=("virtio-net-pci", "vmxnet3", "e1000e"))
+# Without e1000e: QEMU 7.2 aborts in some runs when the card's throttled interrupt is due after the former process has
+# closed it (docs/adr/0040).
+@case(card=("virtio-net-pci", "vmxnet3"))
 def an_upgrade_keeps_connections_through_pci_cards(lab):
     lab.boot(pair_of(lab.variant["card"]))
     lab.gateway.table_dir = "auto"

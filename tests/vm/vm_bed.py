@@ -250,6 +250,10 @@ class VmLab(Lab):
         self.gateway.start_sync(self.manifests)
         self.gateway.until_served(manifests.service_ports_of(objects), backends=False)
 
+    def reason_of_abort(self):
+        """The assertion by which QEMU has ended; None: it runs."""
+        return self.host and self.host.machine.failed_assertion()
+
     def last_words(self):
         return (self.host.last_words() if self.host else "") + super().last_words()
 
