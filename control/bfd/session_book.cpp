@@ -67,6 +67,10 @@ Resolved resolve(const SessionRequest& request, const std::vector<Twin>& twins) 
     if (request.peer.is_unspecified()) {
         return refuse("it has no peer");
     }
+    // Among others, an IPv4-mapped address in a session of IPv6.
+    if (!request.local.is_unspecified() && request.local.family() != request.peer.family()) {
+        return refuse("its addresses are of different families");
+    }
     if (request.is_multihop) {
         return request.local.is_unspecified() ? refuse("a multihop session needs a local address") : out;
     }

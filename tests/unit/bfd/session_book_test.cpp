@@ -114,7 +114,13 @@ TEST_F(SessionBookTest, NamesWhyASessionIsNotRun) {
     other.peer = *IpAddr::parse("0.0.0.0");
     EXPECT_TRUE(put(other).empty());
     EXPECT_EQ(refusal(7), "it has no peer");
-    EXPECT_EQ(book.sessions().size(), 7U) << "all are listed";
+    other = request(8);
+    other.peer = *IpAddr::parse("2001:db8::2");
+    EXPECT_TRUE(put(other).empty());
+    EXPECT_EQ(refusal(8), "its addresses are of different families");
+    other.is_multihop = true;
+    EXPECT_TRUE(put(other).empty()) << "also of several hops";
+    EXPECT_EQ(book.sessions().size(), 8U) << "all are listed";
     EXPECT_TRUE(book.kept().empty());
 }
 
