@@ -27,8 +27,9 @@ constexpr uint8_t kVersionMax = 2;
 constexpr size_t kFlags = 0, kLocal = 4, kPeer = 20, kDiscriminator = 36, kMinTx = 40, kMinRx = 44, kTtl = 60,
                  kMultiplier = 61, kInterface = 68, kInterfaceBytes = 64, kMode = 132, kEncapsulation = 133;
 
-constexpr uint32_t kMultihop = 1U << 0, kDemand = 1U << 1, kIndependent = 1U << 2, kEcho = 1U << 3,
-                   kIpv6 = 1U << 4, kPassive = 1U << 5, kShutdown = 1U << 6;
+// Of demand mode (1U << 1) and echo packets (1U << 3), nothing is read: the workers have neither.
+constexpr uint32_t kMultihop = 1U << 0, kIndependent = 1U << 2, kIpv6 = 1U << 4, kPassive = 1U << 5,
+                   kShutdown = 1U << 6;
 
 // Flags of the peer in a state change.
 constexpr uint32_t kPeerIndependent = 1U << 0, kPeerDemand = 1U << 1;
@@ -57,8 +58,6 @@ SessionRequest session_of(ByteView body, bool removes) {
             .is_passive = (flags & kPassive) != 0,
             .is_shut_down = (flags & kShutdown) != 0,
             .control_plane_independent = (flags & kIndependent) != 0,
-            .wants_demand = (flags & kDemand) != 0,
-            .wants_echo = (flags & kEcho) != 0,
             .is_other_kind = body.size() > kEncapsulation && (body[kMode] != 0 || body[kEncapsulation] != 0),
             .min_tx_us = number32(body, kMinTx),
             .min_rx_us = number32(body, kMinRx),

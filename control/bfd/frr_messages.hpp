@@ -34,8 +34,6 @@ struct SessionRequest {
     bool is_passive = false;
     bool is_shut_down = false;
     bool control_plane_independent = false;
-    bool wants_demand = false;  // demand mode, and echo packets, which Penstock does not have
-    bool wants_echo = false;
     // Neither classical BFD nor without encapsulation (version 2).
     bool is_other_kind = false;
     uint32_t min_tx_us = 0;

@@ -116,15 +116,18 @@ std::vector<Order> SessionBook::request(const SessionRequest& request, const std
     }
     Resolved resolved = resolve(request, twins);
     const auto known = entries_.find(request.discriminator);
+    const bool ran = known != entries_.end() && known->second.view.refusal.empty();
     std::vector<Order> orders;
     Entry entry;
     entry.view.changed_at = now;
     if (known != entries_.end()) {
         entry = known->second;
-    } else if (resolved.refusal.empty()) {
+    }
+    if (!ran && resolved.refusal.empty()) {
         // The daemon has restarted and names its sessions anew.
         const auto same = std::ranges::find_if(entries_, [&](const auto& each) {
-            return each.second.is_orphaned && each.second.terms.is_same_session(resolved.terms);
+            return each.second.is_orphaned && each.second.view.refusal.empty() &&
+                   each.second.terms.is_same_session(resolved.terms);
         });
         if (same != entries_.end()) {
             entry = same->second;
@@ -133,7 +136,6 @@ std::vector<Order> SessionBook::request(const SessionRequest& request, const std
             resolved.refusal = "there are " + std::to_string(limits::kBfdSessionsMax) + " sessions already";
         }
     }
-    const bool ran = known != entries_.end() && entry.view.refusal.empty();
     if (ran && (!resolved.refusal.empty() || !entry.terms.is_same_session(resolved.terms))) {
         orders.push_back({.kind = Order::Kind::Remove, .terms = entry.terms, .former = {}});
         entry.view.status = {};

@@ -36,7 +36,7 @@ enum class Diagnostic : uint8_t {
 
 // "up", "down", "init", "admin-down".
 [[nodiscard]] std::string_view text_of(State state) noexcept;
-// "detection time expired"; "" for None, "diagnostic N" is not used: unknown values become "unknown".
+// "detection time expired"; "" for None, "unknown" for a value without a name.
 [[nodiscard]] std::string_view text_of(Diagnostic diagnostic) noexcept;
 
 // In host byte order. Intervals are in microseconds.

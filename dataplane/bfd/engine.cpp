@@ -91,14 +91,16 @@ void Engine::put(const Order& order, TscTime now) noexcept {
         });
         slot = same == slots_.end() ? nullptr : &*same;
     }
-    if (slot != nullptr) {
+    if (slot != nullptr && slot->session.terms().is_same_session(terms)) {
         slot->session.change(terms, now);
         slot->ends = false;
         slot->is_reported = slot->discriminator.load(std::memory_order_relaxed) == terms.discriminator;
         slot->discriminator.store(terms.discriminator, std::memory_order_release);
         return;
     }
-    slot = find(0);
+    if (slot == nullptr) {  // otherwise another session had this name
+        slot = find(0);
+    }
     if (slot == nullptr) {
         return;  // the control plane counts the sessions
     }

@@ -245,6 +245,20 @@ TEST_F(BfdEngine, EndsASessionByItsOrder) {
     EXPECT_NE(engine.counts(8), nullptr);
 }
 
+TEST_F(BfdEngine, ANameOfAnotherSessionBeginsAnew) {
+    put(terms(7));
+    bring_up(7);
+    ASSERT_TRUE(engine.order({.kind = Order::Kind::Remove, .terms = terms(7), .former = {}}));
+    put(terms(7, "192.0.2.3"));
+    run(10);
+    ASSERT_EQ(sent.size(), 1U);
+    EXPECT_EQ(sent[0].second.state, State::Down);
+    EXPECT_EQ(sent[0].second.your_discriminator, 0U) << "not that of the former peer";
+    EXPECT_EQ(engine.counts(7)->received.read(), 0U);
+    EXPECT_FALSE(engine.receive(from_peer(State::Down, 0), origin(), ms(11)));
+    EXPECT_TRUE(engine.receive(from_peer(State::Down, 0), origin("192.0.2.3"), ms(11)));
+}
+
 TEST_F(BfdEngine, BeginsWithTheStatusOfAFormerProcess) {
     Status former;
     former.state = State::Up;

@@ -34,9 +34,7 @@ TEST(FrrMessages, ReadsASession) {
 
 TEST(FrrMessages, ReadsEachFlag) {
     EXPECT_TRUE(session_in(frr_bytes({.flags = 1})).is_multihop);
-    EXPECT_TRUE(session_in(frr_bytes({.flags = 2})).wants_demand);
     EXPECT_TRUE(session_in(frr_bytes({.flags = 4})).control_plane_independent);
-    EXPECT_TRUE(session_in(frr_bytes({.flags = 8})).wants_echo);
     EXPECT_TRUE(session_in(frr_bytes({.flags = 32})).is_passive);
     EXPECT_TRUE(session_in(frr_bytes({.flags = 64})).is_shut_down);
     const SessionRequest v6 = session_in(frr_bytes({.flags = 16}));

@@ -199,6 +199,11 @@ TEST_F(SessionBookTest, RunsNoMoreThanItsLimit) {
     }
     EXPECT_TRUE(put(request(1'000, "192.0.2.200")).empty());
     EXPECT_EQ(refusal(1'000), "there are 64 sessions already");
+    EXPECT_TRUE(put(request(1'000, "192.0.2.200")).empty()) << "a second request is no exception";
+    SessionRequest removal = request(1);
+    removal.removes = true;
+    (void)put(removal);
+    EXPECT_EQ(put(request(1'000, "192.0.2.200")).size(), 1U);
 }
 
 TEST_F(SessionBookTest, ASuccessorContinuesTheSessions) {
