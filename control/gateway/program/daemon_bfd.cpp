@@ -12,6 +12,7 @@ namespace penstock::gateway {
 
 // Before the workers run, so that a successor's first round sends for the sessions of its former process.
 void Daemon::open_bfd() {
+    Descriptor connection = handover_.take_connection();  // without --bfd, bfdd runs its sessions again
     if (options_.bfd.empty()) {
         return;
     }
@@ -27,7 +28,7 @@ void Daemon::open_bfd() {
                        ? NicPortId{}
                        : NicPortId{static_cast<uint8_t>(found - options_.ports.begin())};
         };
-        link.former = {.socket = handover_.take_connection(),
+        link.former = {.socket = std::move(connection),
                        .version = static_cast<uint8_t>(former.bfd().protocol_version()),
                        .sessions = kept_of(former.bfd(), port_of)};
     }
