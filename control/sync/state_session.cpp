@@ -7,6 +7,31 @@
 #include "control/rpc/convert.hpp"
 
 namespace penstock::sync {
+namespace {
+
+bool has_same_endpoints(const kube::EndpointSlice& former, const kube::EndpointSlice& current) {
+    return former.meta.labels == current.meta.labels && former.address_type == current.address_type &&
+           former.ports == current.ports &&
+           std::ranges::equal(former.endpoints, current.endpoints, {}, &kube::Endpoint::address,
+                              &kube::Endpoint::address);
+}
+
+// Complete: only conditions of endpoints that `objects` already has, as when a Pod becomes ready. An endpoint
+// that moves between slices disappears from one of them and appears in the other.
+Extent extent_of(const kube::Changes& changes, const kube::Objects& objects) {
+    const bool is_slices_only = !changes.slices.empty() && changes.services.empty() &&
+                                changes.nodes.empty() && changes.pools.empty() &&
+                                changes.namespaces.empty() && !changes.pools_listed &&
+                                !changes.namespaces_listed && changes.held_addresses.empty();
+    const auto is_known = [&](const auto& change) {
+        const auto former = objects.slices.find(change.first);
+        return change.second != nullptr && former != objects.slices.end() &&
+               has_same_endpoints(*former->second, *change.second);
+    };
+    return is_slices_only && std::ranges::all_of(changes.slices, is_known) ? Extent::Complete : Extent::Open;
+}
+
+}  // namespace
 
 void StateSession::Lacks::add(const Lacks& other) {
     keys.insert(other.keys.begin(), other.keys.end());
@@ -27,8 +52,9 @@ StateSession::StateSession(Settings settings, Observer* observer)
       held_losses_(settings.coalesce.count() == 0 ? std::chrono::milliseconds(0) : kLossWait) {}
 
 void StateSession::on_changes(kube::Changes changes, Time now) {
+    const Extent extent = extent_of(changes, engine_.objects());
     pending_.merge(std::move(changes));
-    coalescer_.on_change(now);
+    coalescer_.on_change(now, extent);
 }
 
 void StateSession::on_stream_opened() {
@@ -182,7 +208,7 @@ std::optional<v1::StateMessage> StateSession::next(Time now) {
         if (!applied_ || lacks_.everything) {
             begin_full_state(now);
         } else if (lacks_.since) {
-            begin_delta();
+            begin_delta(now);
         } else {
             return std::nullopt;
         }
@@ -222,6 +248,7 @@ void StateSession::audit(Time now) {
 void StateSession::begin_full_state(Time now) {
     in_flight_ = Flight{.version = ++last_version_,
                         .full = true,
+                        .begun = now,
                         .audit = applied_.has_value() && !lacks_.beyond_keys,
                         .carries = std::exchange(lacks_, {}),
                         .services = engine_.desired().size()};
@@ -238,9 +265,10 @@ void StateSession::begin_full_state(Time now) {
     ++counters_.full_states;
 }
 
-void StateSession::begin_delta() {
+void StateSession::begin_delta(Time now) {
     in_flight_ = Flight{.version = ++last_version_,
                         .full = false,
+                        .begun = now,
                         .audit = false,
                         .carries = std::exchange(lacks_, {}),
                         .services = engine_.desired().size()};

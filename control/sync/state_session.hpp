@@ -108,6 +108,7 @@ class StateSession {
     struct Flight {
         uint64_t version = 0;
         bool full = false;
+        Time begun{};           // after the wait for related changes, and for the answer to a former version
         bool audit = false;     // full state, sent to a gateway that should have it already
         Lacks carries;          // the changes in it that are new for the gateway
         uint64_t services = 0;  // service ports in the state
@@ -127,7 +128,7 @@ class StateSession {
     void report_gone(const semantics::ObjectNotice& about);
     void audit(Time now);
     void begin_full_state(Time now);
-    void begin_delta();
+    void begin_delta(Time now);
     // The gateway has applied the version.
     void arrived(const Flight& flight, Time now);
     // The version did not arrive: its changes are marked as lacking again.

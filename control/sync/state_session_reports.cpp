@@ -54,11 +54,17 @@ Status StateSession::on_applied(const v1::Applied& answer, Time now) {
     const Flight flight = *std::exchange(in_flight_, std::nullopt);
     arrived(flight, now);
     // The time for which the gateway was disconnected does not count as latency of the path to it.
-    counters_.apply_latency.observe(now - std::max(*flight.carries.since, identified_at_));
+    const Time since = std::max(*flight.carries.since, identified_at_);
+    counters_.apply_latency.observe(now - since);
+    const auto us = [](Time::duration time) {
+        return std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(time).count());
+    };
     say(flight.full ? LogLine::Level::Info : LogLine::Level::Debug,
         "applied version " + std::to_string(flight.version) + " in " + std::to_string(answer.apply_us()) +
             " us: " + std::to_string(answer.services_size()) + " service ports changed, " +
-            std::to_string(flight.services) + " in all");
+            std::to_string(flight.services) + " in all; " + us(now - since) +
+            " us after the change, of which " + us(std::max(flight.begun, since) - since) +
+            " us before its evaluation");
     if (flight.audit) {
         count_differences(answer, flight);
     }

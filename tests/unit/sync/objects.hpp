@@ -57,4 +57,10 @@ inline kube::Changes without_service(const std::string& name) {
     return changes;
 }
 
+inline kube::Changes without_slice(const std::string& name) {
+    kube::Changes changes;
+    changes.slices[{"default", name}] = nullptr;
+    return changes;
+}
+
 }  // namespace penstock::test

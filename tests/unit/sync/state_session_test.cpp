@@ -16,6 +16,7 @@ using test::changes_of;
 using test::service_at;
 using test::slice_of;
 using test::without_service;
+using test::without_slice;
 using Refusal = test::ModelGateway::Refusal;
 using Time = StateSession::Time;
 
@@ -190,6 +191,45 @@ TEST_F(StateSessionTest, AnEndpointThatMovesToAnotherSliceIsNeverMissing_GEN008)
     EXPECT_EQ(session_.due(), now_ + kSettle);
     now_ += kSettle;
     EXPECT_FALSE(session_.next(now_)) << "together they change nothing";
+}
+
+TEST_F(StateSessionTest, AChangeOfConditionsDoesNotWait_GEN008) {
+    start_with(changes_of({service_at("a", "80.0.0.1")}, {slice_of("a", "a-1", {"10.0.0.1", "10.0.0.2"})}));
+    auto slice = slice_of("a", "a-1", {"10.0.0.1", "10.0.0.2"});
+    slice.endpoints[0].ready = false;
+    now_ += 10s;
+    session_.on_changes(changes_of({}, {slice}), now_);
+    EXPECT_EQ(session_.due(), now_);
+    settle();
+    EXPECT_EQ(gateway_.services.at("default/a:http/TCP").sets(0).endpoints_size(), 1);
+}
+
+TEST_F(StateSessionTest, AChangeThatCanBePartOfAMoveWaits_GEN008) {
+    const auto former = slice_of("a", "a-1", {"10.0.0.1", "10.0.0.2"});
+    start_with(changes_of({service_at("a", "80.0.0.1")}, {former}));
+    auto other_port = former;
+    other_port.ports[0].port = 8081;
+    const std::pair<const char*, kube::Changes> cases[] = {
+        {"an endpoint less", changes_of({}, {slice_of("a", "a-1", {"10.0.0.1"})})},
+        {"an endpoint more", changes_of({}, {slice_of("a", "a-1", {"10.0.0.1", "10.0.0.2", "10.0.0.3"})})},
+        {"another endpoint", changes_of({}, {slice_of("a", "a-1", {"10.0.0.1", "10.0.0.3"})})},
+        {"another Service", changes_of({}, {slice_of("b", "a-1", {"10.0.0.1", "10.0.0.2"})})},
+        {"another port", changes_of({}, {other_port})},
+        {"a new slice", changes_of({}, {slice_of("a", "a-2", {"10.0.0.3"})})},
+        {"a Service too", changes_of({service_at("a", "80.0.0.2")}, {former})},
+        {"a slice less", without_slice("a-1")},
+    };
+    for (const auto& [name, change] : cases) {
+        now_ += 10s;
+        session_.on_changes(change, now_);
+        EXPECT_EQ(session_.due(), now_ + kSettle) << name;
+        now_ += 10s;
+        settle();
+        session_.on_changes(changes_of({service_at("a", "80.0.0.1")}, {former}), now_);
+        session_.on_changes(without_slice("a-2"), now_);
+        now_ += 10s;
+        settle();
+    }
 }
 
 // The removal arrives first, the addition up to 50 ms later, whatever the window of the last batch does to
