@@ -16,7 +16,7 @@ namespace {
 
 constexpr CheckName kChecks[] = {
     {"configuration", "The options of the INI file are valid (penstockd --check-config)"},
-    {"hugepages", "Free hugepages on each NUMA node, for --memory-mb"},
+    {"hugepages", "Free hugepages on each NUMA node, for --memory-mb and --hugepage-size"},
     {"iommu", "An IOMMU for the PCI devices"},
     {"device", "The PCI devices exist"},
     {"driver", "DPDK's driver library for each device is installed"},

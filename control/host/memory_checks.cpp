@@ -5,25 +5,28 @@
 
 #include "control/host/subject.hpp"
 #include "dataplane/base/text.hpp"
+#include "drivers/eal/hugepage_size.hpp"
 
 namespace penstock::host {
 namespace {
 
+using drivers::HugepageSize;
+
 constexpr uint64_t kKbPerMb = 1024;
-constexpr const char* kSmallPages = "hugepages-2048kB";  // the size that a running kernel can still allocate
 
 struct NodePages {
     uint64_t total_kb = 0, free_kb = 0;
-    uint64_t small_total = 0;  // pages of 2 MB
+    uint64_t addable_total = 0;  // pages of the size that is added if some are missing
     bool is_readable = false;
 };
 
-// `folder`: .../hugepages of one node, or of the machine.
-NodePages pages_in(const Root& root, const std::string& folder) {
+// The pages that penstockd may use. `folder`: .../hugepages of one node, or of the machine.
+NodePages pages_in(const Root& root, const std::string& folder, HugepageSize wanted) {
     constexpr std::string_view kPrefix = "hugepages-", kSuffix = "kB";
     NodePages pages;
     for (const std::string& name : root.names(folder)) {
-        if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) {
+        if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix) ||
+            (wanted != HugepageSize::Any && name != drivers::pool_name(wanted))) {
             continue;
         }
         const std::string_view size =
@@ -35,7 +38,7 @@ NodePages pages_in(const Root& root, const std::string& folder) {
             pages.is_readable = true;
             pages.total_kb += *page_kb * *total;
             pages.free_kb += *page_kb * *free;
-            pages.small_total += name == kSmallPages ? *total : 0;
+            pages.addable_total += name == drivers::pool_name(wanted) ? *total : 0;
         }
     }
     return pages;
@@ -53,7 +56,7 @@ std::vector<PoolOfNode> hugepage_pools(const Subject& subject) {
     std::vector<PoolOfNode> pools;
     for (const NumaNode& node : numa_nodes(subject.root())) {
         PoolOfNode pool{"node " + std::to_string(node.id), node.folder + "/hugepages", {}, false};
-        pool.pages = pages_in(subject.root(), pool.folder);
+        pool.pages = pages_in(subject.root(), pool.folder, subject.needs.hugepage_size);
         pool.is_needed = std::ranges::any_of(
                              node.cpus, [&](unsigned cpu) { return std::ranges::count(workers, cpu) > 0; }) ||
                          std::ranges::any_of(subject.devices, [&](const PciDevice& device) {
@@ -63,16 +66,18 @@ std::vector<PoolOfNode> hugepage_pools(const Subject& subject) {
     }
     if (pools.empty()) {
         constexpr const char* kMachine = "/sys/kernel/mm/hugepages";
-        pools.push_back({"", kMachine, pages_in(subject.root(), kMachine), true});
+        pools.push_back(
+            {"", kMachine, pages_in(subject.root(), kMachine, subject.needs.hugepage_size), true});
     }
     return pools;
 }
 
 // The command that makes `missing_kb` more available on a node.
-std::string reserve_command(const PoolOfNode& pool, uint64_t missing_kb) {
-    constexpr uint64_t kPageKb = 2048;
-    const uint64_t pages = pool.pages.small_total + (missing_kb + kPageKb - 1) / kPageKb;
-    return "echo " + std::to_string(pages) + " >" + pool.folder + "/" + kSmallPages + "/nr_hugepages";
+std::string reserve_command(const PoolOfNode& pool, uint64_t missing_kb, HugepageSize size) {
+    const uint64_t page_kb = drivers::page_kb(size);
+    const uint64_t pages = pool.pages.addable_total + (missing_kb + page_kb - 1) / page_kb;
+    return "echo " + std::to_string(pages) + " >" + pool.folder + "/" + drivers::pool_name(size) +
+           "/nr_hugepages";
 }
 
 }  // namespace
@@ -119,32 +124,42 @@ void check_hugepages(const Subject& subject, Findings& findings) {
     for (const PoolOfNode& pool : pools) {
         available_kb += subject.penstockd ? pool.pages.total_kb : pool.pages.free_kb;
     }
-    const uint64_t wanted_kb = subject.needs.memory_mb * kKbPerMb;
+    const HugepageSize size = subject.needs.hugepage_size;
+    const bool is_any = size == HugepageSize::Any;
+    const uint64_t wanted_kb = drivers::whole_pages_mb(subject.needs.memory_mb, size) * kKbPerMb;
     const uint64_t missing_kb = wanted_kb > available_kb ? wanted_kb - available_kb : 0;
     const auto needed = std::ranges::find_if(pools, &PoolOfNode::is_needed);
     const PoolOfNode& first = needed == pools.end() ? pools.front() : *needed;
     for (const PoolOfNode& pool : pools) {
         if (!pool.pages.is_readable) {
-            check.unknown(pool.object, pool.folder);
+            check.unknown(pool.object, is_any ? pool.folder : pool.folder + "/" + drivers::pool_name(size));
             continue;
         }
         const std::string text = std::to_string(pool.pages.free_kb / kKbPerMb) + " of " +
-                                 std::to_string(pool.pages.total_kb / kKbPerMb) + " MB free";
+                                 std::to_string(pool.pages.total_kb / kKbPerMb) + " MB free" +
+                                 (is_any ? "" : std::string(" in pages of ") + drivers::text_of_page(size));
         if (&pool == &first && missing_kb > 0) {
             const std::string gap = text + "; --memory-mb " + std::to_string(subject.needs.memory_mb) +
                                     " needs " + std::to_string((missing_kb + kKbPerMb - 1) / kKbPerMb) +
                                     " MB more";
-            if (needs_physical) {
+            if (!is_any) {
+                check.warning(pool.object,
+                              gap + ": penstockd requests them, and does not start if refused" +
+                                  (size == HugepageSize::Large1G
+                                       ? "; the kernel option hugepagesz=1G hugepages=N reserves "
+                                         "them at boot"
+                                       : ""));
+            } else if (needs_physical) {
                 check.fault(pool.object,
                             gap + ", and a PCI device without an IOMMU cannot use ordinary memory");
             } else {
                 check.warning(pool.object,
                               gap + ": penstockd requests them, and uses slower memory if refused");
             }
-            check.mend(reserve_command(pool, missing_kb));
+            check.mend(reserve_command(pool, missing_kb, size));
         } else if (pool.is_needed && pool.pages.total_kb == 0 && missing_kb == 0) {
             check.warning(pool.object, "no hugepages, although a device or worker is on this node")
-                .mend(reserve_command(pool, wanted_kb));
+                .mend(reserve_command(pool, wanted_kb, size));
         } else {
             check.ok(pool.object, text + (subject.penstockd ? "; penstockd is running" : ""));
         }

@@ -123,6 +123,14 @@ class NeedsReader {
              PENSTOCK_TRY(needs_.no_huge, value.empty() ? Result<bool>(true) : options::parse_on_off(value));
              return {};
          }},
+        {"hugepage-size",
+         [this](const std::string& value) -> Status {
+             PENSTOCK_TRY(needs_.hugepage_size, options::parse_word<drivers::HugepageSize>(
+                                                    value, {{"auto", drivers::HugepageSize::Any},
+                                                            {"2M", drivers::HugepageSize::Small2M},
+                                                            {"1G", drivers::HugepageSize::Large1G}}));
+             return {};
+         }},
         {"listen",
          [this](const std::string& value) -> Status {
              if (!std::exchange(listens_, true)) {

@@ -12,6 +12,7 @@
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/protocol.hpp"
 #include "drivers/eal/device_string.hpp"
+#include "drivers/eal/hugepage_size.hpp"
 
 namespace penstock::host {
 
@@ -32,6 +33,7 @@ struct Needs {
     CoreWishes cores;
     uint64_t memory_mb = 512;
     bool no_huge = false;
+    drivers::HugepageSize hugepage_size = drivers::HugepageSize::Any;
     std::vector<Listener> listeners;
     // The first unix socket that penstockd listens on; "": none.
     std::string socket{"/run/penstock/penstockd.sock"};

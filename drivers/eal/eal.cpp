@@ -100,23 +100,27 @@ struct Eal::LogStream {
 // An address that no device has. EAL then probes none, and the bus can be used later.
 constexpr const char* kNoPciDevice = "ffff:ff:1f.7";
 
-std::vector<std::string> eal_arguments(const EalOptions& options, bool huge) {
+std::vector<std::string> eal_arguments(const EalOptions& options, bool huge, const std::string& hugetlbfs) {
     // '0@0,1@1,2@1': several lcores may share one CPU, which a plain core list would refuse.
     std::string lcores = std::to_string(kMainLcore) + "@" + std::to_string(options.main_cpu);
     for (size_t i = 0; i < options.worker_cpus.size(); ++i) {
         lcores += "," + std::to_string(kMainLcore + 1 + i) + "@" + std::to_string(options.worker_cpus[i]);
     }
-    std::vector<std::string> args = {"penstockd",
-                                     "--lcores",
-                                     lcores,
-                                     "--main-lcore",
-                                     std::to_string(kMainLcore),
-                                     "-m",
-                                     std::to_string(options.memory_mb),
-                                     "--no-telemetry",
-                                     "--log-level=warning"};
+    std::vector<std::string> args = {
+        "penstockd",
+        "--lcores",
+        lcores,
+        "--main-lcore",
+        std::to_string(kMainLcore),
+        "-m",
+        std::to_string(whole_pages_mb(options.memory_mb, huge ? options.hugepage_size : HugepageSize::Any)),
+        "--no-telemetry",
+        "--log-level=warning"};
     // EAL refuses the two options together. --in-memory leaves no files behind and needs no hugetlbfs mount.
-    if (huge) {
+    // The others leave none behind either.
+    if (huge && !hugetlbfs.empty()) {
+        args.insert(args.end(), {"--huge-dir", hugetlbfs, "--huge-unlink=always", "--no-shconf"});
+    } else if (huge) {
         args.emplace_back("--in-memory");
     } else {
         args.insert(args.end(), {"--no-huge", "--no-shconf"});
@@ -161,6 +165,22 @@ Status check_cpus(const EalOptions& options) {
     return {};
 }
 
+// The folder that limits EAL to small pages; "": no limit is needed, because no larger page is free. EAL has
+// no option for the size itself, and takes the largest pages first.
+Result<std::string> folder_of_small_pages(HugepageSize size) {
+    if (size != HugepageSize::Small2M || available_pages(HugepageSize::Large1G) == 0) {
+        return std::string();
+    }
+    std::string folder = hugetlbfs_of(HugepageSize::Small2M);
+    if (folder.empty()) {
+        return fail(
+            Errc::Exhausted,
+            "--hugepage-size 2M: pages of 1 GB are free, which DPDK would take first; mount a hugetlbfs "
+            "of 2 MB pages: mount -t hugetlbfs -o pagesize=2M none /dev/hugepages");
+    }
+    return folder;
+}
+
 std::atomic<bool> started_before = false;
 
 }  // namespace
@@ -177,15 +197,24 @@ Result<std::unique_ptr<Eal>> Eal::start(EalOptions options) {
     // Held until DPDK has mapped the pages. Declared after `eal`, because the destructor of `eal` takes this
     // lock itself.
     const HugepageTurn turn;
-    const std::string size = std::to_string(eal->options_.memory_mb) + " MB";
+    const HugepageSize page = eal->options_.hugepage_size;
+    const std::string size = std::to_string(whole_pages_mb(eal->options_.memory_mb, page)) + " MB";
+    std::string hugetlbfs;
     // The kind of memory must be determined first: a rte_eal_init that failed for lack of memory cannot be
     // repeated in the same process.
     if (eal->options_.no_huge) {
         eal->memory_description_ = "no hugepages, " + size + ": as requested";
-    } else if (auto added = reserve_hugepages(eal->options_.memory_mb); added) {
+    } else if (auto added = reserve_hugepages(eal->options_.memory_mb, page); added) {
         eal->hugepages_added_ = *added;
         eal->has_hugepages_ = true;
-        eal->memory_description_ = "hugepages " + size;
+        eal->memory_description_ = page == HugepageSize::Any
+                                       ? "hugepages " + size
+                                       : std::string("hugepages of ") + text_of_page(page) + ", " + size;
+        PENSTOCK_TRY(hugetlbfs, folder_of_small_pages(page));
+    } else if (page != HugepageSize::Any) {
+        return fail(Errc::Exhausted, std::string("--hugepage-size ") + word_of_page(page) + ": " +
+                                         added.error().what +
+                                         "; `penstockctl doctor` has the command that reserves them");
     } else {
         eal->memory_description_ = "no hugepages, " + size + ": " + added.error().what;
         if (eal->options_.sink) {
@@ -196,7 +225,7 @@ Result<std::unique_ptr<Eal>> Eal::start(EalOptions options) {
     }
 
     eal->log_ = std::make_unique<LogStream>(eal->options_.sink);
-    std::vector<std::string> args = eal_arguments(eal->options_, eal->has_hugepages_);
+    std::vector<std::string> args = eal_arguments(eal->options_, eal->has_hugepages_, hugetlbfs);
     std::vector<char*> argv;
     for (std::string& arg : args) {
         argv.push_back(arg.data());
@@ -227,7 +256,7 @@ Eal::~Eal() {
     }
     if (hugepages_added_ > 0) {
         const HugepageTurn turn;
-        release_hugepages(hugepages_added_);
+        release_hugepages(hugepages_added_, options_.hugepage_size);
     }
 }
 

@@ -9,15 +9,17 @@
 #include <vector>
 
 #include "dataplane/base/result.hpp"
+#include "drivers/eal/hugepage_size.hpp"
 #include "drivers/port/notice.hpp"
 
 namespace penstock::drivers {
 
 struct EalOptions {
-    std::vector<unsigned> worker_cpus;   // one worker for each entry; a CPU may appear several times
-    unsigned main_cpu = 0;               // may also be a worker's
-    unsigned memory_mb = 512;            // of hugepages, or of ordinary memory if there are none
-    bool no_huge = false;                // do not try hugepages
+    std::vector<unsigned> worker_cpus;  // one worker for each entry; a CPU may appear several times
+    unsigned main_cpu = 0;              // may also be a worker's
+    unsigned memory_mb = 512;           // of hugepages, or of ordinary memory if there are none
+    bool no_huge = false;               // do not try hugepages
+    HugepageSize hugepage_size = HugepageSize::Any;
     std::vector<std::string> pci_allow;  // PCI addresses; empty: no PCI device is probed
     bool probes_pci_later = false;       // another process has them yet; NicPort::probe() probes them
     // Of DPDK's runtime folder, which stays empty, so several gateways may share it.
@@ -31,12 +33,14 @@ class Eal {
     // Starts EAL. The calling thread becomes the main lcore and is pinned to main_cpu. Threads that it starts
     // afterwards inherit that CPU, which keeps them off the workers' cores.
     //
-    // InvalidArgument: a CPU that this process may not use. Exhausted: no memory of either kind. Internal:
+    // InvalidArgument: a CPU that this process may not use. Exhausted: no memory of either kind, or too few
+    // hugepages of the size that the options name. Internal:
     // EAL failed, with its last log lines. AlreadyExists: EAL was started before; DPDK cannot start twice in
     // one process.
     //
     // If too few hugepages are free, they are reserved at run time if the process is permitted to. If they
-    // are not available, ordinary memory is used and memory_description() gives the reason.
+    // are not available, ordinary memory is used and memory_description() gives the reason, unless the
+    // options name a size: then the start fails.
     static Result<std::unique_ptr<Eal>> start(EalOptions options);
 
     // Stops EAL and releases the hugepages that start() added. Every port must be closed and every worker
@@ -52,7 +56,7 @@ class Eal {
     [[nodiscard]] const std::vector<unsigned>& worker_lcores() const noexcept { return worker_lcores_; }
     // The CPUs of these lcores, in the same order.
     [[nodiscard]] const std::vector<unsigned>& worker_cpus() const noexcept { return options_.worker_cpus; }
-    // "hugepages 512 MB", or "no hugepages, 512 MB: <reason>".
+    // "hugepages 512 MB", "hugepages of 1 GB, 1024 MB", or "no hugepages, 512 MB: <reason>".
     [[nodiscard]] const std::string& memory_description() const noexcept { return memory_description_; }
     [[nodiscard]] bool has_hugepages() const noexcept { return has_hugepages_; }
 
@@ -69,7 +73,9 @@ class Eal {
     std::unique_ptr<LogStream> log_;
 };
 
-// EAL's argument list for `options`; pure. `huge`: hugepages are available.
-[[nodiscard]] std::vector<std::string> eal_arguments(const EalOptions& options, bool huge);
+// EAL's argument list for `options`; pure. `huge`: hugepages are available. `hugetlbfs`: the only folder that
+// EAL takes its pages from; "": pages of all sizes, the largest first.
+[[nodiscard]] std::vector<std::string> eal_arguments(const EalOptions& options, bool huge,
+                                                     const std::string& hugetlbfs = "");
 
 }  // namespace penstock::drivers

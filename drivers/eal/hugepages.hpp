@@ -7,6 +7,7 @@
 #include <string>
 
 #include "dataplane/base/result.hpp"
+#include "drivers/eal/hugepage_size.hpp"
 
 namespace penstock::drivers {
 
@@ -34,15 +35,24 @@ class HugepageTurn {
     int fd_;  // negative if the kernel has no pool: then there is nothing to lock
 };
 
-// Makes `memory_mb` of free hugepages available. Returns the number of 2 MB pages that were added to the
-// kernel's pool: 0 if the free pages, of any size, are already enough. Exhausted: the kernel could not
-// allocate them (the pages that it did add are released). PermissionDenied: too few are free and this process
-// may not add any. Unsupported: no hugepages in this kernel.
-[[nodiscard]] Result<uint64_t> reserve_hugepages(unsigned memory_mb,
+// Makes `memory_mb` of free hugepages of this size available. Returns the number of pages of page_kb(size)
+// that were added to the kernel's pool: 0 if the free pages (Any: of all sizes) are already enough.
+// Exhausted: the kernel could not allocate them (the pages that it did add are released). PermissionDenied:
+// too few are free and this process may not add any. Unsupported: no such hugepages in this kernel.
+[[nodiscard]] Result<uint64_t> reserve_hugepages(uint64_t memory_mb, HugepageSize size = HugepageSize::Any,
                                                  const std::string& pools = kHugepagePools);
 
-// Removes `pages` 2 MB pages from the kernel's pool. Pages that are still mapped leave the pool when they are
-// unmapped.
-void release_hugepages(uint64_t pages, const std::string& pools = kHugepagePools);
+// Removes `pages` pages of page_kb(size) from the kernel's pool. Pages that are still mapped leave the pool
+// when they are unmapped.
+void release_hugepages(uint64_t pages, HugepageSize size = HugepageSize::Any,
+                       const std::string& pools = kHugepagePools);
+
+// Free pages of this size that are not reserved for another mapping; 0 if the kernel has no such pages.
+[[nodiscard]] uint64_t available_pages(HugepageSize size, const std::string& pools = kHugepagePools);
+
+// Folder where a hugetlbfs with pages of this size is mounted and can be written to: `preferred` if it is
+// one, otherwise the first of `mounts`. "": none.
+[[nodiscard]] std::string hugetlbfs_of(HugepageSize size, const std::string& preferred = "/dev/hugepages",
+                                       const std::string& mounts = "/proc/self/mounts");
 
 }  // namespace penstock::drivers

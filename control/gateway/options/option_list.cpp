@@ -165,6 +165,14 @@ void add_machine(OptionSet& set, Options& options) {
             "addition");
     set.add("no-huge", on_off_switch(options.no_huge),
             "Use ordinary memory. off: hugepages if available, otherwise ordinary memory");
+    using drivers::HugepageSize;
+    set.add(
+        "hugepage-size",
+        one_of(options.hugepage_size,
+               {{"auto", HugepageSize::Any}, {"2M", HugepageSize::Small2M}, {"1G", HugepageSize::Large1G}}),
+        "Size of the hugepages for packets and tables. 2M, 1G: only this size, and penstockd does not "
+        "start without; 1G rounds --memory-mb up to whole pages. auto: all sizes that are free, "
+        "otherwise ordinary memory");
     set.add("connections", number(options.connections, {kConnectionsMin, kConnectionsMax, "connections"}),
             "Capacity of each worker's connection table");
     set.add("affinity-entries",

@@ -103,6 +103,9 @@ Status complete(Options& options, const RawOptions& raw, bool healthz_is_given) 
     const bool is_node = options.identity.mode == model::GatewayMode::Node;
     options.healthz = healthz_is_given || !is_node ? raw.healthz : "0.0.0.0:10256";
     mistakes.note(check_tls(options));
+    if (options.no_huge && options.hugepage_size != drivers::HugepageSize::Any) {
+        mistakes.note(refuse("hugepage-size", "2M and 1G require --no-huge off"));
+    }
     if (options.withdraw_empty && options.vip_presence == VipPresenceMode::Off) {
         mistakes.note(refuse("withdraw-empty", "requires --vip-presence routes, addresses or arp"));
     }

@@ -25,6 +25,7 @@
 #include "dataplane/nat/snat_config.hpp"
 #include "dataplane/worker/idle.hpp"
 #include "dataplane/worker/latencies.hpp"
+#include "drivers/eal/hugepage_size.hpp"
 
 namespace penstock::gateway {
 
@@ -49,6 +50,7 @@ struct Options {
     host::CoreWishes cores;
     unsigned memory_mb = 512;
     bool no_huge = false;
+    drivers::HugepageSize hugepage_size = drivers::HugepageSize::Any;
     uint32_t connections = limits::kConnectionsDefault;  // per worker
     uint32_t affinity_entries = limits::kAffinityEntriesDefault;
     std::string table_dir = "auto";      // or an absolute path; "": tables end with the process

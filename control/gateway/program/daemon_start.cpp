@@ -64,6 +64,7 @@ Status Daemon::start_eal() {
                             .main_cpu = cores_.main_cpu,
                             .memory_mb = std::max(options_.memory_mb, tables_mb + kEalMbMin) - tables_mb,
                             .no_huge = options_.no_huge,
+                            .hugepage_size = options_.hugepage_size,
                             .pci_allow = pci_devices(options_.ports),
                             // A former process has them until take_over().
                             .probes_pci_later = handover_.is_successor(),

@@ -36,6 +36,7 @@ Status Daemon::open_tables() {
     PENSTOCK_TRY(tables_, TableKeeper::open({.folder = options_.table_dir,
                                              .state_file = options_.state_file,
                                              .no_huge = options_.no_huge,
+                                             .hugepage_size = options_.hugepage_size,
                                              .workers = static_cast<unsigned>(cores_.worker_cpus.size()),
                                              .connections = options_.connections,
                                              .affinity_entries = options_.affinity_entries,

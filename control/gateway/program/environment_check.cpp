@@ -138,6 +138,12 @@ std::vector<std::string> check_environment(const Options& options, const Machine
         lines.push_back("--memory-mb: " + std::to_string(options.memory_mb) + " MB are more than the " +
                         std::to_string(machine.memory_mb) + " MB of this machine");
     }
+    if (options.hugepage_size != drivers::HugepageSize::Any &&
+        !fs::is_directory(fs::path(machine.hugepages) / drivers::pool_name(options.hugepage_size))) {
+        lines.push_back(std::string("--hugepage-size: this kernel offers no ") +
+                        drivers::text_of_page(options.hugepage_size) + " pages (ls " + machine.hugepages +
+                        " lists the sizes)");
+    }
     if (const auto cores = host::plan_cores(options.cores, machine.cpus); !cores) {
         lines.push_back(cores.error().what);
     }

@@ -16,6 +16,7 @@ namespace penstock::gateway {
 struct MachineFacts {
     std::string pci_devices = "/sys/bus/pci/devices";
     std::string drivers;  // DPDK's folder of driver libraries; "" if this build has none
+    std::string hugepages = "/sys/kernel/mm/hugepages";
     uint64_t memory_mb = 0;
     std::vector<unsigned> cpus;  // that this process may use
     std::function<bool(const std::string& name)> has_interface;

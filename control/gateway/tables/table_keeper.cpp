@@ -2,8 +2,6 @@
 #include "control/gateway/tables/table_keeper.hpp"
 
 #include <fcntl.h>
-#include <linux/magic.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,9 +21,10 @@ namespace penstock::gateway {
 namespace {
 
 constexpr const char* kDefaultStateFile = "/var/lib/penstock/last-good.pb";
-// Larger pages are reserved at boot, for other programs. A file of 1 GB pages would waste most of them.
-constexpr long kHugepageBytes = 2L << 20;
+constexpr const char* kDefaultHugetlbfs = "/dev/hugepages";
 constexpr std::string_view kConnections = "connections-";
+
+using drivers::HugepageSize;
 
 // FNV-1a: the same in every build, so that the folder stays the same.
 uint32_t hash_of_path(std::string_view path) {
@@ -36,20 +35,14 @@ uint32_t hash_of_path(std::string_view path) {
     return hash;
 }
 
-bool is_usable_hugetlbfs(const std::string& folder) {
-    struct statfs system{};
-    return statfs(folder.c_str(), &system) == 0 && system.f_type == HUGETLBFS_MAGIC &&
-           system.f_bsize == kHugepageBytes && access(folder.c_str(), W_OK) == 0;
-}
-
 uint64_t megabytes(uint64_t bytes) {
     return (bytes + (1 << 20) - 1) >> 20;
 }
 
 }  // namespace
 
-std::vector<std::string> default_table_folders(const std::string& state_file, bool no_huge,
-                                               const std::string& hugetlbfs, const std::string& tmpfs) {
+std::vector<std::string> default_table_folders(const std::string& state_file, const std::string& hugetlbfs,
+                                               const std::string& tmpfs) {
     std::string name = "penstock";
     if (state_file != kDefaultStateFile) {
         std::array<char, 8> digits{};
@@ -58,11 +51,19 @@ std::vector<std::string> default_table_folders(const std::string& state_file, bo
         name += "-" + std::string(digits.data(), end.ptr);
     }
     std::vector<std::string> folders;
-    if (!no_huge && is_usable_hugetlbfs(hugetlbfs)) {
+    if (!hugetlbfs.empty()) {
         folders.push_back(hugetlbfs + "/" + name);
     }
     folders.push_back(tmpfs + "/" + name);
     return folders;
+}
+
+// In addition to the tables, the records take pages as they are written. The whole file may fit into one page
+// of 1 GB.
+uint64_t hugetlbfs_megabytes(const TableFileSizes& sizes, uint64_t page_bytes) {
+    const TableFileHeader header = laid_out({}, sizes);
+    const uint64_t with_records = header.file_bytes - header.affinity_at + 4 * page_bytes;
+    return megabytes(std::min(with_records, (header.file_bytes + page_bytes - 1) / page_bytes * page_bytes));
 }
 
 Result<std::unique_ptr<TableKeeper>> TableKeeper::open(const TableKeeperOptions& options) {
@@ -77,9 +78,26 @@ Result<std::unique_ptr<TableKeeper>> TableKeeper::open(const TableKeeperOptions&
         return keeper;
     }
     const bool is_chosen = options.folder != "auto";
+    std::vector<std::string> folders{options.folder};
+    std::string absent;
+    if (!is_chosen) {
+        const bool is_any = options.hugepage_size == HugepageSize::Any;
+        const HugepageSize size = is_any ? HugepageSize::Small2M : options.hugepage_size;
+        const std::string hugetlbfs = options.no_huge ? ""
+                                      : is_any        ? drivers::hugetlbfs_of(size, kDefaultHugetlbfs, "")
+                                                      : drivers::hugetlbfs_of(size, kDefaultHugetlbfs);
+        folders = default_table_folders(options.state_file, hugetlbfs);
+        if (hugetlbfs.empty() && !is_any) {
+            absent = std::string("no hugetlbfs with pages of ") + drivers::text_of_page(size) +
+                     " is mounted: mount -t hugetlbfs -o pagesize=" + drivers::word_of_page(size) +
+                     " none FOLDER";
+        }
+    }
     PENSTOCK_TRY_STATUS(keeper->open_folders(
-        is_chosen ? std::vector{options.folder} : default_table_folders(options.state_file, options.no_huge),
-        !is_chosen, options.is_successor ? TableFolder::Lock::Later : TableFolder::Lock::Now));
+        folders, !is_chosen, options.is_successor ? TableFolder::Lock::Later : TableFolder::Lock::Now));
+    if (status.remark.empty()) {
+        status.remark = std::move(absent);
+    }
     if (keeper->folders_.empty()) {
         return keeper;
     }
@@ -182,14 +200,16 @@ Status TableKeeper::create_file(const TableFolder& folder, uint64_t generation, 
     } else {
         // The pool is not used by another start between the count of free pages and their allocation.
         const drivers::HugepageTurn turn;
-        const TableFileHeader header = laid_out({}, sizes);
-        const uint64_t with_records = header.file_bytes - header.affinity_at + 4 * folder.page_bytes();
-        PENSTOCK_TRY_IN(folder.path(), hugepages_added_,
-                        drivers::reserve_hugepages(static_cast<unsigned>(megabytes(with_records))));
+        hugepage_size_ = folder.page_bytes() == drivers::page_kb(HugepageSize::Large1G) * 1024
+                             ? HugepageSize::Large1G
+                             : HugepageSize::Small2M;
+        PENSTOCK_TRY_IN(
+            folder.path(), hugepages_added_,
+            drivers::reserve_hugepages(hugetlbfs_megabytes(sizes, folder.page_bytes()), hugepage_size_));
         if (auto file = folder.add(generation, sizes); file) {
             file_ = std::move(*file);
         } else {
-            drivers::release_hugepages(std::exchange(hugepages_added_, 0));
+            drivers::release_hugepages(std::exchange(hugepages_added_, 0), hugepage_size_);
             return std::unexpected(std::move(file.error()));
         }
         status_.in_hugepages = true;
@@ -284,7 +304,7 @@ void TableKeeper::put_in_force(const TableFile::Constants& constants) {
     if (former_folder_->is_hugetlbfs() && hugepages_added_ > 0) {
         // Its pages are free now, so the pool does not grow with each restart.
         const drivers::HugepageTurn turn;
-        drivers::release_hugepages(std::exchange(hugepages_added_, 0));
+        drivers::release_hugepages(std::exchange(hugepages_added_, 0), hugepage_size_);
     }
 }
 

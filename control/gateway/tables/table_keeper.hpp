@@ -27,6 +27,7 @@
 #include "control/gateway/tables/table_file.hpp"
 #include "control/gateway/tables/table_folder.hpp"
 #include "dataplane/base/result.hpp"
+#include "drivers/eal/hugepage_size.hpp"
 
 namespace penstock::gateway {
 
@@ -47,6 +48,7 @@ struct TableKeeperOptions {
     std::string folder;      // as --table-dir: a path, "auto", or "" (off)
     std::string state_file;  // "": none
     bool no_huge = false;
+    drivers::HugepageSize hugepage_size = drivers::HugepageSize::Any;
     unsigned workers = 1;
     uint32_t connections = 0;  // per worker
     uint32_t affinity_entries = 0;
@@ -54,10 +56,13 @@ struct TableKeeperOptions {
 };
 
 // Folders that "auto" stands for, best first: one for each state file, so that two gateways on a machine do
-// not meet. `hugetlbfs`: the folder where it is mounted.
-[[nodiscard]] std::vector<std::string> default_table_folders(const std::string& state_file, bool no_huge,
-                                                             const std::string& hugetlbfs = "/dev/hugepages",
+// not meet. `hugetlbfs`: the folder where it is mounted; "": nowhere.
+[[nodiscard]] std::vector<std::string> default_table_folders(const std::string& state_file,
+                                                             const std::string& hugetlbfs,
                                                              const std::string& tmpfs = "/dev/shm");
+
+// Memory to reserve for a new file with these sizes on a hugetlbfs, in MB.
+[[nodiscard]] uint64_t hugetlbfs_megabytes(const TableFileSizes& sizes, uint64_t page_bytes);
 
 class TableKeeper {
  public:
@@ -108,7 +113,8 @@ class TableKeeper {
     std::optional<TableFile> file_;
     std::optional<NamesWriter> names_;
     uint64_t hugepages_added_ = 0;
-    mutable std::mutex mutex_;  // of the next one
+    drivers::HugepageSize hugepage_size_ = drivers::HugepageSize::Any;  // of hugepages_added_
+    mutable std::mutex mutex_;                                          // of the next one
     TablesStatus status_;
 };
 

@@ -38,6 +38,11 @@ class Doctor : public testing::Test {
         fake.file(folder + "/hugepages/hugepages-2048kB/nr_hugepages", std::to_string(pages) + "\n");
         fake.file(folder + "/hugepages/hugepages-2048kB/free_hugepages", std::to_string(free) + "\n");
     }
+    void large_pages(int pages, int free) const {
+        const std::string folder = "/sys/devices/system/node/node0/hugepages/hugepages-1048576kB";
+        fake.file(folder + "/nr_hugepages", std::to_string(pages) + "\n");
+        fake.file(folder + "/free_hugepages", std::to_string(free) + "\n");
+    }
     // An ixgbe card on node 0.
     void card(const std::string& driver, const std::string& address = "0000:03:00.0") const {
         const std::string folder = "/sys/bus/pci/devices/" + address;
@@ -145,6 +150,28 @@ TEST_F(Doctor, Hugepages) {
               Lines{"ok : not used (--no-huge)"});
     fake.remove("/sys/devices/system/node");
     EXPECT_EQ(fake.check("hugepages", needs), Lines{"unknown : /sys/kernel/mm/hugepages cannot be read"});
+}
+
+TEST_F(Doctor, HugepagesOfANamedSize) {
+    const std::string needs =
+        std::string(kNullPort) + "memory-mb = 1100\nmain-core = 0\nworker-cores = 1\nhugepage-size = 1G\n";
+    fake.remove("/sys/devices/system/node/node1");
+    EXPECT_EQ(fake.check("hugepages", needs),
+              Lines{"unknown node 0: /sys/devices/system/node/node0/hugepages/hugepages-1048576kB cannot be "
+                    "read"});
+    large_pages(3, 1);
+    EXPECT_EQ(fake.check("hugepages", needs),
+              (Lines{"warning node 0: 1024 of 3072 MB free in pages of 1 GB; --memory-mb 1100 needs 1024 MB "
+                     "more: penstockd requests them, and does not start if refused; the kernel option "
+                     "hugepagesz=1G hugepages=N reserves them at boot",
+                     "  echo 4 >/sys/devices/system/node/node0/hugepages/hugepages-1048576kB/nr_hugepages"}));
+    large_pages(3, 2);
+    EXPECT_EQ(fake.check("hugepages", needs), Lines{"ok node 0: 2048 of 3072 MB free in pages of 1 GB"});
+    node(0, "0-1", 256, 200);
+    EXPECT_EQ(fake.check("hugepages", std::string(kNullPort) + "memory-mb = 512\nhugepage-size = 2M\n"),
+              (Lines{"warning node 0: 400 of 512 MB free in pages of 2 MB; --memory-mb 512 needs 112 MB "
+                     "more: penstockd requests them, and does not start if refused",
+                     "  echo 312 >/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages"}));
 }
 
 TEST_F(Doctor, Iommu) {

@@ -29,6 +29,20 @@ TEST(EalArguments, SeveralWorkersMayShareACpu) {
               "--file-prefix=t --no-pci ");
 }
 
+TEST(EalArguments, PagesOf1GbRoundTheMemoryUp) {
+    EalOptions options{.worker_cpus = {1}, .main_cpu = 0, .memory_mb = 1'100, .file_prefix = "t"};
+    options.hugepage_size = HugepageSize::Large1G;
+    EXPECT_NE(joined(eal_arguments(options, true)).find(" -m 2048 "), std::string::npos);
+    EXPECT_NE(joined(eal_arguments(options, false)).find(" -m 1100 "), std::string::npos);
+}
+
+TEST(EalArguments, AFolderLimitsTheSizeOfPages) {
+    const EalOptions options{.worker_cpus = {1}, .main_cpu = 0, .memory_mb = 256, .file_prefix = "t"};
+    EXPECT_EQ(joined(eal_arguments(options, true, "/dev/hugepages")),
+              "penstockd --lcores 0@0,1@1 --main-lcore 0 -m 256 --no-telemetry --log-level=warning "
+              "--huge-dir /dev/hugepages --huge-unlink=always --no-shconf --file-prefix=t --no-pci ");
+}
+
 TEST(EalArguments, PciIsLookedAtOnlyWhenAskedFor) {
     const EalOptions options{.worker_cpus = {1},
                              .pci_allow = {"0000:03:00.0", "0000:03:00.1"},

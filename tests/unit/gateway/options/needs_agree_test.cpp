@@ -21,6 +21,7 @@ TEST_P(NeedsAgree, WithTheOptionsOfPenstockd) {
     EXPECT_EQ(mistakes, std::vector<std::string>());
     EXPECT_EQ(needs.memory_mb, options->memory_mb);
     EXPECT_EQ(needs.no_huge, options->no_huge);
+    EXPECT_EQ(needs.hugepage_size, options->hugepage_size);
     EXPECT_EQ(needs.cores.workers, options->cores.workers);
     EXPECT_EQ(needs.cores.worker_cores, options->cores.worker_cores);
     EXPECT_EQ(needs.cores.main_core, options->cores.main_core);
@@ -54,7 +55,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values("", "mode = node\nnode-name = n\n", "metrics-listen = off\n", "healthz = 0.0.0.0:8080\n",
                     "mode = node\nnode-name = n\nhealthz = off\n",
                     "memory-mb = 1024\nno-huge =\nworkers = 2\nmain-core = 1\n",
-                    "worker-cores = 1-2\nno-huge = off\n",
+                    "worker-cores = 1-2\nno-huge = off\n", "hugepage-size = auto\n", "hugepage-size = 2M\n",
+                    "memory-mb = 1024\nhugepage-size = 1G\n",
                     "listen = 192.0.2.1:9106\nlisten = unix:/run/p.sock\ntls-cert = /c\ntls-key = "
                     "/k\ntls-client-ca = /a\n",
                     "vip-presence = routes\n", "vip-presence = arp\n", "vip-presence = on\n"));

@@ -355,6 +355,8 @@ TEST(Options, EachBreachIsRefusedByName) {
         {{"--burst", "65"}, "--burst: \"65\""},
         {{"--burst", "3"}, "--burst: \"3\""},
         {{"--idle", "deeply"}, "--idle: \"deeply\""},
+        {{"--hugepage-size", "1GB"}, "--hugepage-size: \"1GB\" must be auto, 2M or 1G"},
+        {{"--hugepage-size", "2M", "--no-huge"}, "--hugepage-size: 2M and 1G require --no-huge off"},
         {{"--reverse-path", "lose"}, "--reverse-path: \"lose\" must be feasible, strict, loose or off"},
         {{"--port", "device=net_null0;twin=p1;reverse-path=on"},
          "--port: reverse-path: \"on\" must be feasible, strict, loose or off"},
@@ -450,6 +452,20 @@ TEST(Options, EachLinkMayHaveTheSameLinkLocalAddress) {
                         "device=net_null1;twin=p1;address=fd00:1::1/64,fe80::1/64"});
     ASSERT_TRUE(options) << options.error().what;
     EXPECT_EQ(options->ports[1].addresses[1].to_string(), "fe80::1/64");
+}
+
+TEST(Options, TheSizeOfHugepagesIsAnyUnlessNamed) {
+    using drivers::HugepageSize;
+    const auto size = [](Arguments arguments) {
+        arguments.insert(arguments.end(), {"--port", kPort});
+        const auto options = Options::parse(arguments);
+        EXPECT_TRUE(options) << options.error().what;
+        return options->hugepage_size;
+    };
+    EXPECT_EQ(size({}), HugepageSize::Any);
+    EXPECT_EQ(size({"--hugepage-size", "auto", "--no-huge"}), HugepageSize::Any);
+    EXPECT_EQ(size({"--hugepage-size", "2M"}), HugepageSize::Small2M);
+    EXPECT_EQ(size({"--hugepage-size=1G", "--no-huge=off"}), HugepageSize::Large1G);
 }
 
 TEST(Options, AnIniFileHasTheSameNames) {
@@ -574,6 +590,7 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
                                "--version",
                                "--burst",
                                "--affinity-entries",
+                               "--hugepage-size",
                                "--healthz",
                                "--sync-limit",
                                "--vip-presence",

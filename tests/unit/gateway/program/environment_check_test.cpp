@@ -26,6 +26,7 @@ class EnvironmentCheck : public testing::Test {
         }
         machine = {.pci_devices = (folder.path() / "pci").string(),
                    .drivers = (folder.path() / "pmds-23.0").string(),
+                   .hugepages = (folder.path() / "hugepages").string(),
                    .memory_mb = 24'000,
                    .cpus = {0, 1},
                    .has_interface = [](const std::string& name) { return name == "eth1"; }};
@@ -56,6 +57,14 @@ TEST_F(EnvironmentCheck, AConfigurationThatWillStart_HasNoMistakes) {
     EXPECT_EQ(check({}, "net_bonding0,mode=active-backup,member=0000:03:00.0"), std::vector<std::string>());
     EXPECT_EQ(check({"--listen", "unix:/run/penstock/penstockd.sock"}), std::vector<std::string>())
         << "the folder is made";
+}
+
+TEST_F(EnvironmentCheck, TheKernelMustHaveHugepagesOfTheNamedSize) {
+    fs::create_directories(folder.path() / "hugepages/hugepages-2048kB");
+    EXPECT_EQ(check({"--hugepage-size", "2M"}), std::vector<std::string>());
+    EXPECT_EQ(check({"--hugepage-size", "1G"}),
+              std::vector<std::string>{"--hugepage-size: this kernel offers no 1 GB pages (ls " +
+                                       at("hugepages") + " lists the sizes)"});
 }
 
 TEST_F(EnvironmentCheck, AnAddressToListenOnMustBeOneOfTheMachine) {

@@ -16,6 +16,7 @@
 #include "dataplane/conn/table.hpp"
 #include "dataplane/conn/table_description.hpp"
 #include "dataplane/lb/affinity.hpp"
+#include "drivers/eal/hugepages.hpp"
 
 namespace penstock::gateway {
 namespace table_keeper_test {
@@ -213,16 +214,38 @@ TEST_F(TableKeeperTest, ARefusedFileIsInTheStatus) {
 }
 
 TEST_F(TableKeeperTest, GatewaysWithDifferentStateFilesHaveDifferentFolders) {
-    const auto folders = [](const char* state_file) {
-        return default_table_folders(state_file, true, "/h", "/t");
-    };
+    const auto folders = [](const char* state_file) { return default_table_folders(state_file, "", "/t"); };
     EXPECT_EQ(folders("/var/lib/penstock/last-good.pb"), Names{"/t/penstock"});
     EXPECT_EQ(folders("/a").size(), 1U);
     EXPECT_TRUE(folders("/a")[0].starts_with("/t/penstock-"));
     EXPECT_NE(folders("/a"), folders("/b"));
     EXPECT_EQ(folders("/a"), folders("/a"));
-    // No hugetlbfs is mounted there.
-    EXPECT_EQ(default_table_folders("/a", false, base_, "/t"), folders("/a"));
+    EXPECT_EQ(default_table_folders("/var/lib/penstock/last-good.pb", "/h", "/t"),
+              (Names{"/h/penstock", "/t/penstock"}));
+}
+
+TEST_F(TableKeeperTest, AFileOfLargePagesNeedsNoMoreThanItsPages) {
+    constexpr uint64_t kSmallPage = uint64_t{2} << 20, kLargePage = uint64_t{1} << 30;
+    const uint64_t table = 300 << 20;
+    const TableFileSizes sizes{.workers = 2, .table_bytes = table, .affinity_bytes = 0};
+    EXPECT_EQ(hugetlbfs_megabytes(sizes, kSmallPage), 608U) << "the tables, and pages for records";
+    EXPECT_EQ(hugetlbfs_megabytes(sizes, kLargePage), 1'024U) << "all in one page";
+    EXPECT_EQ(hugetlbfs_megabytes({.workers = 2, .table_bytes = 2 * table, .affinity_bytes = 0}, kLargePage),
+              2'048U);
+}
+
+TEST_F(TableKeeperTest, WithoutAFileSystemOfTheNamedSizeTheRemarkHasTheCommand) {
+    options_.folder = "auto";
+    options_.state_file = (fs::path(base_) / "last-good.pb").string();
+    options_.hugepage_size = drivers::HugepageSize::Large1G;
+    if (!drivers::hugetlbfs_of(drivers::HugepageSize::Large1G).empty()) {
+        GTEST_SKIP() << "this machine has a hugetlbfs of 1 GB pages";
+    }
+    const auto keeper = open();
+    EXPECT_EQ(keeper->status().remark,
+              "no hugetlbfs with pages of 1 GB is mounted: mount -t hugetlbfs -o pagesize=1G none FOLDER");
+    EXPECT_TRUE(keeper->status().file.starts_with("/dev/shm/penstock-")) << keeper->status().file;
+    fs::remove_all(fs::path(keeper->status().file).parent_path());
 }
 
 }  // namespace table_keeper_test
