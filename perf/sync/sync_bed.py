@@ -143,7 +143,7 @@ class Sync:
         self._log = run.file("penstock-sync.log")
         self._socket = run.file("penstock-sync.sock")
         self._gateway = gateway
-        (port,) = free_ports(1)
+        (port,) = free_ports("127.0.0.1", 1)
         self.metrics_url = f"http://127.0.0.1:{port}/metrics"
         self.began = time.monotonic()
         # Started by the run, which ends it even if this program cannot.
