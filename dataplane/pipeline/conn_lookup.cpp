@@ -45,9 +45,10 @@ void count_misplaced(WorkerContext& ctx, const Burst& burst, uint32_t i) noexcep
 // Look up locally first on ports that deliver all packets of a 5-tuple to one queue. The worker of that queue
 // owns nearly every flow that it receives, and a hit makes computing the owner unnecessary. That computation
 // measured 50 % of the rest of the per-packet cost. The owner is computed after a miss. On other ports most
-// packets belong to other workers, and the lookup would be wasted.
+// packets belong to other workers, and the lookup would be wasted. A packet that was handed over has been
+// placed by its sender, on this worker.
 PENSTOCK_ALWAYS_INLINE bool looks_first(const WorkerContext& ctx, const Arrival& arrival) noexcept {
-    return arrival.note.handoffs == 0 && ctx.ports[arrival.port.value].promises.flow_stays_on_queue;
+    return arrival.note.handoffs > 0 || ctx.ports[arrival.port.value].promises.flow_stays_on_queue;
 }
 
 Candidates candidates_from_host(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
@@ -63,6 +64,21 @@ void place_packet(WorkerContext& ctx, Burst& burst, uint32_t i, Ask ask) noexcep
     note.tried = burst.candidates[i].in_range(note.tried);
     hand_on(ctx, burst, i, note.tried);
     count_misplaced(ctx, burst, i);
+}
+
+// Hands over the flow packets that are placed before a lookup and belong to another worker.
+void place_flows(WorkerContext& ctx, Burst& burst) noexcept {
+    PacketList own;
+    for (uint32_t at = 0; at < burst.flows.count; ++at) {
+        const uint32_t i = burst.flows.at[at];
+        if (!looks_first(ctx, burst.arrival[i])) {
+            place_packet(ctx, burst, i, Ask::ReceiverFirst);
+        }
+        if (burst.under_way(i)) {
+            own.add(i);
+        }
+    }
+    burst.flows = own;
 }
 
 // Packets from the host are added to those from the wire on a worker that may own their flow.
@@ -140,20 +156,8 @@ bool hand_to_opener(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept
 }
 
 void conn_lookup(WorkerContext& ctx, Burst& burst) noexcept {
-    if (ctx.workers > 1) {
-        PacketList own;
-        for (uint32_t at = 0; at < burst.flows.count; ++at) {
-            const uint32_t i = burst.flows.at[at];
-            const Arrival& arrival = burst.arrival[i];
-            if (!looks_first(ctx, arrival)) {
-                place_packet(ctx, burst, i,
-                             arrival.note.handoffs == 0 ? Ask::ReceiverFirst : Ask::EachWorker);
-            }
-            if (burst.under_way(i)) {
-                own.add(i);
-            }
-        }
-        burst.flows = own;
+    if (ctx.workers > 1 && !burst.looks_first) {
+        place_flows(ctx, burst);
     }
     if (burst.host_flows.count > 0) [[unlikely]] {
         take_host_flows(ctx, burst);

@@ -269,6 +269,7 @@ void hand_over(WorkerContext& ctx, WorkerIo& io, const Burst& burst, uint32_t i,
         ctx.count(burst.arrival[i].port).handed_off.add(1);
     }
     ++note.handoffs;
+    note.ip_checksum_checked = true;  // by classify: what it refuses is not handed over
     mbuf->port = burst.arrival[i].port.value;
     mbuf->hash.usr = note.packed();
     OutBuffer& out = io.handoff[to.value];
