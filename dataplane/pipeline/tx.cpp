@@ -13,6 +13,7 @@
 #include "dataplane/packet/rewrite.hpp"
 #include "dataplane/packet/wire.hpp"
 #include "dataplane/pipeline/bfd.hpp"
+#include "dataplane/pipeline/state/one_egress.hpp"
 #include "dataplane/pipeline/tap.hpp"
 
 namespace penstock::pipeline {
@@ -39,26 +40,24 @@ void free_and_count(WorkerContext& ctx, rte_mbuf* const* packets, uint32_t count
     ctx.count()[reason].add(count);
 }
 
-// Returns the number of packets that the queue has accepted.
-PENSTOCK_ALWAYS_INLINE uint32_t give_to_queue(WorkerContext& ctx, PortIo& port) noexcept {
-    OutBuffer& out = port.tx;
-    uint32_t sent = 0;
-    if (port.tx_through != nullptr) {
-        sent = rte_ring_enqueue_burst(port.tx_through, reinterpret_cast<void**>(out.packets.data()),
-                                      out.count, nullptr);
-    } else {
-        uint64_t bytes = 0;
-        for (uint32_t i = 0; i < out.count; ++i) {
-            bytes += out.packets[i]->pkt_len;
-        }
-        sent = rte_eth_tx_burst(port.dpdk_port, port.tx_queue, out.packets.data(),
-                                static_cast<uint16_t>(out.count));
-        for (uint32_t i = sent; i < out.count; ++i) {
-            bytes -= out.packets[i]->pkt_len;
-        }
-        ctx.count()[Counter::TxPackets].add(sent);
-        ctx.count()[Counter::TxBytes].add(bytes);
+uint64_t bytes_of(rte_mbuf* const* packets, uint32_t count) noexcept {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        bytes += packets[i]->pkt_len;
     }
+    return bytes;
+}
+
+// Returns the number of packets that the queue has accepted. `bytes`: of all packets.
+PENSTOCK_ALWAYS_INLINE uint32_t give_to_queue(WorkerContext& ctx, const PortIo& port, rte_mbuf** packets,
+                                              uint32_t count, uint64_t bytes) noexcept {
+    if (port.tx_through != nullptr) {
+        return rte_ring_enqueue_burst(port.tx_through, reinterpret_cast<void**>(packets), count, nullptr);
+    }
+    const uint32_t sent =
+        rte_eth_tx_burst(port.dpdk_port, port.tx_queue, packets, static_cast<uint16_t>(count));
+    ctx.count()[Counter::TxPackets].add(sent);
+    ctx.count()[Counter::TxBytes].add(bytes - bytes_of(packets + sent, count - sent));
     return sent;
 }
 
@@ -67,7 +66,8 @@ PENSTOCK_NOINLINE void flush_watched(WorkerContext& ctx, PortIo& port) noexcept 
     uint32_t sent = 0;
     if (!port.removed) {
         ctx.tap->leaving(ctx, port.id, out.packets.data(), out.count, frame_of);
-        sent = give_to_queue(ctx, port);
+        sent =
+            give_to_queue(ctx, port, out.packets.data(), out.count, bytes_of(out.packets.data(), out.count));
         ctx.tap->sent(sent);
     }
     free_and_count(ctx, out.packets.data() + sent, out.count - sent,
@@ -83,7 +83,8 @@ PENSTOCK_NOINLINE void flush_tx(WorkerContext& ctx, PortIo& port) noexcept {
     if (port.watched) [[unlikely]] {
         return flush_watched(ctx, port);
     }
-    const uint32_t sent = give_to_queue(ctx, port);
+    const uint32_t sent =
+        give_to_queue(ctx, port, out.packets.data(), out.count, bytes_of(out.packets.data(), out.count));
     free_and_count(ctx, out.packets.data() + sent, out.count - sent, DropReason::TxQueueFull);
     out.count = 0;
 }
@@ -332,19 +333,46 @@ PENSTOCK_NOINLINE void dispose_unsent(WorkerContext& ctx, WorkerIo& io, const Bu
     }
 }
 
+// A stage has changed the length if an answer was built in place, or a tag or trailer was removed.
+PENSTOCK_ALWAYS_INLINE void note_length(rte_mbuf& mbuf, uint16_t length) noexcept {
+    if (length != mbuf.data_len) {
+        mbuf.data_len = length;
+        mbuf.pkt_len = length;
+    }
+}
+
+// Sends a burst that leaves_by_one_port() from its own array. The port's buffer is empty between bursts.
+void send_whole(WorkerContext& ctx, const PortIo& port, Burst& burst) noexcept {
+    PENSTOCK_ASSERT(port.tx.count == 0);
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < burst.count; ++i) {
+        rte_mbuf& mbuf = *burst.handle[i];
+        note_length(mbuf, burst.length[i]);
+        mbuf.ol_flags = 0;
+        bytes += burst.length[i];
+    }
+    const uint32_t sent = give_to_queue(ctx, port, burst.handle.data(), burst.count, bytes);
+    if (sent < burst.count) [[unlikely]] {
+        free_and_count(ctx, burst.handle.data() + sent, burst.count - sent, DropReason::TxQueueFull);
+    }
+}
+
 }  // namespace
 
 void dispose(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept {
     if (burst.moved.count > 0) [[unlikely]] {
         note_places(burst);
     }
+    if (leaves_by_one_port(burst)) [[likely]] {
+        if (const PortIo& port = io.port[burst.egress[0].value]; !port.watched) [[likely]] {
+            send_whole(ctx, port, burst);
+            burst.count = 0;
+            return;
+        }
+    }
     for (uint32_t i = 0; i < burst.count; ++i) {
         rte_mbuf* mbuf = burst.handle[i];
-        // an answer was built in place, or a tag or trailer was removed
-        if (burst.length[i] != mbuf->data_len) {
-            mbuf->data_len = burst.length[i];
-            mbuf->pkt_len = burst.length[i];
-        }
+        note_length(*mbuf, burst.length[i]);
         if (burst.verdict[i] == Verdict::Transmit) [[likely]] {
             mbuf->ol_flags = 0;  // receive flags have another meaning on transmit
             queue_for(ctx, io.port[burst.egress[i].value], mbuf);

@@ -5,11 +5,13 @@
 #include <rte_bus_vdev.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -641,17 +643,45 @@ TEST_P(Workers, HoldPacketsUntilLinuxKnowsTheNextHop) {
 class Disposal : public testing::Test {
  protected:
     void SetUp() override { ASSERT_TRUE(start_eal()); }
-    // Packet 0 of an otherwise empty burst.
-    pipeline::Burst& burst_with(const std::vector<uint8_t>& frame) {
+    // Returns the packet's place in burst_.
+    uint32_t add(const std::vector<uint8_t>& frame) {
         rte_mbuf* mbuf = rte_pktmbuf_alloc(pool());
         PENSTOCK_CHECK(mbuf != nullptr);
         std::memcpy(rte_pktmbuf_append(mbuf, static_cast<uint16_t>(frame.size())), frame.data(),
                     frame.size());
+        return burst_.add(mbuf, rte_pktmbuf_mtod(mbuf, uint8_t*), static_cast<uint16_t>(frame.size()),
+                          static_cast<uint16_t>(frame.size()), {kUp, {}, 0});
+    }
+    // Packet 0 of an otherwise empty burst.
+    pipeline::Burst& burst_with(const std::vector<uint8_t>& frame) {
         burst_ = {};
-        burst_.add(mbuf, rte_pktmbuf_mtod(mbuf, uint8_t*), static_cast<uint16_t>(frame.size()),
-                   static_cast<uint16_t>(frame.size()), {kUp, {}, 0});
+        add(frame);
         return burst_;
     }
+    // Adds a packet that leaves by `egress`. `number` is in its frame.
+    void add_sent(NicPortId egress, uint32_t number) {
+        const uint32_t i = add(numbered(number));
+        burst_.handle[i]->ol_flags = RTE_MBUF_F_RX_IP_CKSUM_GOOD;
+        burst_.verdict[i] = Verdict::Transmit;
+        burst_.egress[i] = egress;
+    }
+    static std::vector<uint8_t> numbered(uint32_t number) {
+        return eth().ipv4("10.80.1.2", "10.80.1.3").udp(1, 2).payload(std::to_string(1'000 + number)).build();
+    }
+    void open_ports() {
+        static int run = 0;
+        const std::string suffix = std::to_string(run++);
+        up_.emplace("disposal_up" + suffix, uint16_t{1}, pool());
+        cluster_.emplace("disposal_cl" + suffix, uint16_t{1}, pool());
+        io_.ports = 2;
+        for (const auto& [id, port] : {std::pair{kUp, &*up_}, std::pair{kCluster, &*cluster_}}) {
+            io_.port[id.value].id = id;
+            io_.port[id.value].used = true;
+            io_.port[id.value].dpdk_port = port->dpdk_port();
+        }
+        context_.begin_round(&gateway_.snapshot(), {1'000'000'000'000});
+    }
+    [[nodiscard]] uint64_t count(stats::Counter counter) { return context_.count()[counter].read(); }
     void hold(const std::vector<uint8_t>& frame, NicPortId egress, const IpAddr& next_hop) {
         pipeline::Burst& burst = burst_with(frame);
         burst.verdict[0] = Verdict::Hold;
@@ -674,6 +704,7 @@ class Disposal : public testing::Test {
     pipeline::WorkerContext& context_ = gateway_.worker(0);
     pipeline::WorkerIo io_;
     pipeline::Burst burst_;
+    std::optional<RingPort> up_, cluster_;
 };
 
 // If the limit of held packets is reached, a next hop that has not been requested yet is still requested.
@@ -714,6 +745,85 @@ TEST_F(Disposal, AFullWaitingRoomStillAsksForANewNextHop) {
     EXPECT_TRUE(asked().empty()) << "not with each packet";
     hold(to(kVip, host(0)), kUp, host(0));
     EXPECT_TRUE(asked().empty()) << "for this one packets wait, and they ask";
+}
+
+// Bursts that leave by one port, and bursts that do not, by turns.
+TEST_F(Disposal, PacketsLeaveInOrderWholeBurstOrNot) {
+    open_ports();
+    const size_t frame_bytes = numbered(0).size();
+    std::array<std::vector<uint32_t>, 2> numbers;
+    uint32_t number = 0, sent = 0;
+    const auto add_next = [&](NicPortId egress) {
+        numbers[egress.value].push_back(number);
+        add_sent(egress, number++);
+        ++sent;
+    };
+    for (uint32_t round = 0; round < 64; ++round) {
+        const uint32_t packets = 1 + round;
+        for (uint32_t i = 0; i < packets; ++i) {
+            // By one port; one packet by the other one; one packet without an egress.
+            const bool is_odd = i == round / 2;
+            if (is_odd && round % 4 == 3) {
+                burst_.drop(add(numbered(number)), DropReason::NoRoute);
+                continue;
+            }
+            add_next(is_odd && round % 4 == 1 ? kUp : kCluster);
+        }
+        pipeline::dispose(context_, io_, burst_);
+        ASSERT_EQ(burst_.count, 0u);
+        for (const auto& [id, port] : {std::pair{kUp, &*up_}, std::pair{kCluster, &*cluster_}}) {
+            for (const uint32_t expected : numbers[id.value]) {
+                rte_mbuf* mbuf = port->try_take();
+                ASSERT_NE(mbuf, nullptr) << round;
+                EXPECT_EQ(mbuf->ol_flags, 0u);
+                const auto* first = rte_pktmbuf_mtod(mbuf, const uint8_t*);
+                EXPECT_EQ(std::vector<uint8_t>(first, first + mbuf->data_len), numbered(expected)) << round;
+                rte_pktmbuf_free(mbuf);
+            }
+            EXPECT_EQ(port->try_take(), nullptr) << round;
+            numbers[id.value].clear();
+        }
+    }
+    EXPECT_EQ(count(stats::Counter::TxPackets), sent);
+    EXPECT_EQ(count(stats::Counter::TxBytes), sent * frame_bytes);
+}
+
+TEST_F(Disposal, AWholeBurstLeavesWithTheLengthsThatTheStagesSet) {
+    open_ports();
+    for (uint32_t i = 0; i < 5; ++i) {
+        add_sent(kCluster, i);
+        burst_.length[i] = static_cast<uint16_t>(burst_.length[i] - i);
+    }
+    const uint32_t bytes = static_cast<uint32_t>(numbered(0).size());
+    pipeline::dispose(context_, io_, burst_);
+    for (uint32_t i = 0; i < 5; ++i) {
+        rte_mbuf* mbuf = cluster_->try_take();
+        ASSERT_NE(mbuf, nullptr);
+        EXPECT_EQ(mbuf->data_len, bytes - i);
+        EXPECT_EQ(mbuf->pkt_len, bytes - i);
+        rte_pktmbuf_free(mbuf);
+    }
+    EXPECT_EQ(count(stats::Counter::TxBytes), 5 * bytes - 10);
+}
+
+TEST_F(Disposal, WhatTheQueueDoesNotTakeOfAWholeBurstIsDroppedByName) {
+    open_ports();
+    const unsigned buffers = rte_mempool_avail_count(pool());
+    constexpr uint32_t kSlots = 2'047;  // of the port's ring
+    constexpr uint32_t kBursts = kSlots / limits::kBurstMax + 1;
+    for (uint32_t n = 0; n < kBursts; ++n) {
+        for (uint32_t i = 0; i < limits::kBurstMax; ++i) {
+            add_sent(kCluster, n * limits::kBurstMax + i);
+        }
+        pipeline::dispose(context_, io_, burst_);
+    }
+    EXPECT_EQ(count(stats::Counter::TxPackets), kSlots);
+    EXPECT_EQ(count(stats::Counter::TxBytes), kSlots * numbered(0).size());
+    EXPECT_EQ(context_.count()[DropReason::TxQueueFull].read(), kBursts * limits::kBurstMax - kSlots);
+    for (uint32_t n = 0; n < kSlots; ++n) {
+        EXPECT_EQ(cluster_->take_frame(), numbered(n));
+    }
+    EXPECT_EQ(rte_mempool_avail_count(pool()), buffers);
 }
 
 TEST_F(Disposal, APacketWithoutAVerdictIsDroppedByName) {
