@@ -7,6 +7,7 @@
 //   rooms      one call each, in a loop over keys of a table as full as it may get
 //   capture    the cost that a packet capture adds to an established packet
 //   latency    whole bursts while latencies are measured
+//   handed_off whole bursts of replies on two workers: that of the receiver, and that of the owner
 #include <span>
 #include <string>
 #include <vector>
@@ -118,6 +119,25 @@ void count_established(World& world, IpFamily family, Protocol protocol) {
     }
 }
 
+// Replies that the NIC delivers to another worker than their owner.
+void count_handed_off(World& world, IpFamily family) {
+    std::vector<Frame> replies, order;
+    for (uint32_t n = 0; n < kEstablished; ++n) {
+        const packet::FlowKey reverse = world.open(client_flow(family, Protocol::Tcp, n));
+        replies.push_back(make_frame(reverse, test::kCluster, kAck));
+    }
+    test::Prng prng(1);
+    for (uint32_t n = 0; n < kPackets; ++n) {
+        order.push_back(replies[prng.below(replies.size())]);
+    }
+    InstructionCount at_home("workers2." + name_of(family) + ".tcp.established");
+    world.send(order, &at_home);
+    at_home.report(kPackets, "packet");
+    InstructionCount count("workers2." + name_of(family) + ".tcp.handed_off");
+    world.send_misplaced(order, count);
+    count.report(kPackets, "packet");
+}
+
 void count_new(World& world, IpFamily family) {
     std::vector<Frame> frames;
     for (uint32_t n = 0; n < kNewFlows; ++n) {
@@ -139,7 +159,9 @@ int main() {
         perf::count_established(world, family, Protocol::Udp);
         perf::count_new(world, family);
         perf::count_rooms(family, world.snapshot());
-        perf::World measured(perf::kConnections, true);
+        perf::World measured(perf::kConnections, {.measures_latencies = true});
         perf::count_measured(measured, family);
+        perf::World two_workers(perf::kConnections, {.workers = 2});
+        perf::count_handed_off(two_workers, family);
     }
 }

@@ -180,23 +180,37 @@ config::Snapshot make_snapshot() {
     return snapshot;
 }
 
-World::World(uint32_t connections, bool measures_latencies)
+World::World(uint32_t connections, const Features& features)
     : gateway_([&] {
           test::VirtualGateway::Options options;
           options.connections = connections;
-          options.latencies = measures_latencies;
+          options.latencies = features.measures_latencies;
+          options.workers = features.workers;
+          options.flow_stays_on_queue = features.workers > 1;
           return options;
       }()) {}
 
-void World::fill(std::span<const Frame> frames) {
+void World::fill(std::span<const Frame> frames, uint32_t worker) {
     burst_.count = 0;
+    burst_.looks_first = gateway_.options().flow_stays_on_queue;
     for (const Frame& frame : frames) {
         uint8_t* buffer = buffers_.data() + size_t{burst_.count} * kBufferBytes;
         std::memcpy(buffer, frame.bytes.data(), frame.bytes.size());
         burst_.add(nullptr, buffer, static_cast<uint16_t>(frame.bytes.size()), kBufferBytes,
-                   {frame.port, {}});
+                   {frame.port, {.receiver = {static_cast<uint8_t>(worker)}}});
     }
-    context().begin_round(&snapshot_, now_);
+    gateway_.worker(worker).begin_round(&snapshot_, now_);
+}
+
+void World::check_sent(const pipeline::Burst& burst) const {
+    for (uint32_t i = 0; i < burst.count; ++i) {
+        if (burst.verdict[i] != Verdict::Transmit) {
+            std::fprintf(stderr, "instructions: a packet was not forwarded: %s, verdict %u, reason %u\n",
+                         burst.parsed[i].key.to_string().c_str(), static_cast<unsigned>(burst.verdict[i]),
+                         burst.verdict[i] == Verdict::Drop ? static_cast<unsigned>(burst.reason[i]) : 0);
+            std::exit(1);
+        }
+    }
 }
 
 void World::send(std::span<const Frame> frames, InstructionCount* count) {
@@ -208,15 +222,27 @@ void World::send(std::span<const Frame> frames, InstructionCount* count) {
         } else {
             run_stages(context(), burst_);
         }
+        check_sent(burst_);
+    }
+}
+
+void World::send_misplaced(std::span<const Frame> frames, InstructionCount& count) {
+    pipeline::WorkerContext& receiver = gateway_.worker(1);
+    for (size_t first = 0; first < frames.size(); first += limits::kBurstMax) {
+        fill(frames.subspan(first, std::min<size_t>(limits::kBurstMax, frames.size() - first)), 1);
+        count.run([&] { pipeline::run_stages(receiver, burst_); });
+        handed_.count = 0;
+        handed_.looks_first = true;
         for (uint32_t i = 0; i < burst_.count; ++i) {
-            if (burst_.verdict[i] != Verdict::Transmit) {
-                std::fprintf(
-                    stderr, "instructions: a packet was not forwarded: %s, verdict %u, reason %u\n",
-                    burst_.parsed[i].key.to_string().c_str(), static_cast<unsigned>(burst_.verdict[i]),
-                    burst_.verdict[i] == Verdict::Drop ? static_cast<unsigned>(burst_.reason[i]) : 0);
-                std::exit(1);
-            }
+            PENSTOCK_CHECK(burst_.verdict[i] == Verdict::Handoff && burst_.handoff_to[i] == WorkerId{0});
+            pipeline::Arrival how = burst_.arrival[i];
+            ++how.note.handoffs;
+            how.note.ip_checksum_checked = true;
+            handed_.add(nullptr, burst_.data[i], burst_.length[i], burst_.capacity[i], how);
         }
+        context().begin_round(&snapshot_, now_);
+        count.run([&] { pipeline::run_stages(context(), handed_); });
+        check_sent(handed_);
     }
 }
 

@@ -43,12 +43,20 @@ inline constexpr packet::TcpFlags kAck{packet::TcpFlags::kAck};
 
 class World {
  public:
-    explicit World(uint32_t connections, bool measures_latencies = false);
+    struct Features {
+        bool measures_latencies = false;
+        uint32_t workers = 1;  // on ports that keep a flow on one queue
+    };
+    explicit World(uint32_t connections) : World(connections, Features{}) {}
+    World(uint32_t connections, const Features& features);
 
     // Runs the frames through the stages in bursts of kBurstMax. Instructions are counted if `count` is
     // given, without the copies into the buffers.
     void send(std::span<const Frame> frames, InstructionCount* count = nullptr);
-    // The same with a capture. Its instructions are counted, without those of the stages.
+    // The same on two workers: each packet arrives at worker 1 and is handed over to worker 0. The
+    // instructions of both are counted, without those of receive and disposal.
+    void send_misplaced(std::span<const Frame> frames, InstructionCount& count);
+    // As send() with a capture. Its instructions are counted, without those of the stages.
     void send_captured(std::span<const Frame> frames, pipeline::Tap& tap, InstructionCount& count);
     // Opens the connection with the packets that make it established in both directions. Returns its reverse
     // key, backend -> gateway.
@@ -58,14 +66,15 @@ class World {
     [[nodiscard]] pipeline::WorkerContext& context() { return gateway_.worker(0); }
 
  private:
-    void fill(std::span<const Frame> frames);
+    void fill(std::span<const Frame> frames, uint32_t worker = 0);
+    void check_sent(const pipeline::Burst& burst) const;
 
     static constexpr uint16_t kBufferBytes = 256;
 
     test::VirtualGateway gateway_;
     config::Snapshot snapshot_ = make_snapshot();
     TscTime now_{1'000'000'000'000};
-    pipeline::Burst burst_;
+    pipeline::Burst burst_, handed_;
     std::vector<uint8_t> buffers_ = std::vector<uint8_t>(size_t{limits::kBurstMax} * kBufferBytes);
 };
 
