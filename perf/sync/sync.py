@@ -146,7 +146,7 @@ class Traffic:
     def __init__(self, options, network, gateway, run):
         cpus = sorted(os.sched_getaffinity(0))
         self.generator = bed.Generator(network.namespace("gateway"), run, os.path.join(options.build, "perf/wire/generator"), cpus[0],
-                                       [gateway.wire(twin) for twin in ("uplink0", "cluster0")])
+                                       gateway.peer_devices())
         self.generator.until_linked()
         wire.until("the twins' carrier", lambda: all(network.has_carrier(twin) for twin in ("uplink0", "cluster0")))
         network.teach_neighbours()

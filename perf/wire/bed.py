@@ -95,9 +95,18 @@ class Gateway(gw.Gateway):
         for address in SNAT_ADDRESSES:
             words += ["--snat-address", address]
         for i, (twin, address, mac) in enumerate(TWINS):
-            words += ["--port", f"device=net_memif{i},role=server,socket-abstract=no,socket={self.wire(twin)},rsize={self._ring},mac={mac};"
-                                f"twin={twin};address={address}"]
-        return words
+            words += ["--port", f"device={self.device(i, twin, mac)};twin={twin};address={address}"]
+        return words + self.more_options
+
+    def device(self, i, twin, mac):
+        return f"net_memif{i},role=server,socket-abstract=no,socket={self.wire(twin)},rsize={self._ring},mac={mac}"
+
+    def peer_device(self, i, twin):
+        """The other end of device(), for a generator."""
+        return f"net_memif{i},role=client,socket-abstract=no,socket={self.wire(twin)}"
+
+    def peer_devices(self):
+        return [self.peer_device(i, twin) for i, (twin, _, _) in enumerate(TWINS)]
 
     def start_daemon(self):
         super().start_daemon()
@@ -127,10 +136,10 @@ class Gateway(gw.Gateway):
 
 
 class Generator:
-    def __init__(self, namespace, run, program, cpu, sockets):
+    def __init__(self, namespace, run, program, cpu, devices):
         with open(run.file("generator.log"), "ab") as log:
             self._process = subprocess.Popen(
-                ["ip", "netns", "exec", namespace, *FIRST_IN_LINE, program, str(cpu), str(GENERATOR_MB), *sockets], stdin=subprocess.PIPE,
+                ["ip", "netns", "exec", namespace, *FIRST_IN_LINE, program, str(cpu), str(GENERATOR_MB), *devices], stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True)
         let_session_go_first(self._process.pid)
         self._log = run.file("generator.log")

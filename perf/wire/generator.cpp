@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The other end of the wire: clients and endpoints of the network in perf/traffic/network.hpp, on two
-// net_memif ports whose other halves belong to a penstockd. Reads commands from standard input and answers
-// each by one line of JSON; the decisions are made by perf/wire/wire.py.
+// The other end of the wire: clients and endpoints of the network in perf/traffic/network.hpp, on two DPDK
+// devices whose other ends belong to a gateway. Reads commands from standard input and answers each by one
+// line of JSON; the decisions are made by perf/wire/wire.py and perf/ports/ports.py.
 //
-//   generator CPU MEMORY_MB CLIENTS_SOCKET ENDPOINTS_SOCKET
+//   generator CPU MEMORY_MB CLIENTS_DEVICE ENDPOINTS_DEVICE
+//
+// A device is a vdev string, for example net_memif0,role=client,socket=FILE.
 //
 //   once RATE FIRST COUNT          each flow once, in order, every checksum verified
 //   random RATE SECONDS FLOWS      frames of flows 0 to FLOWS-1 at random
@@ -35,8 +37,8 @@ namespace {
 constexpr uint16_t kDescriptors = 1024;
 constexpr int kLinkPatienceSeconds = 15;  // memif tries to connect every few seconds
 
-std::string memif_device(int index, const std::string& socket) {
-    return "--vdev=net_memif" + std::to_string(index) + ",role=client,socket-abstract=no,socket=" + socket;
+std::string name_of(const std::string& device) {
+    return device.substr(0, device.find(','));
 }
 
 bool start_port(uint16_t port, rte_mempool* pool) {
@@ -107,7 +109,7 @@ int run(unsigned cpu, unsigned memory_mb, const std::string& clients, const std:
                                     .memory_mb = memory_mb,
                                     .pci_allow = {},
                                     .file_prefix = "penstock-wire",
-                                    .extra_args = {memif_device(0, clients), memif_device(1, endpoints)},
+                                    .extra_args = {"--vdev=" + clients, "--vdev=" + endpoints},
                                     .sink = {}});
     if (!eal) {
         std::cerr << "generator: " << eal.error().what << "\n";
@@ -120,14 +122,14 @@ int run(unsigned cpu, unsigned memory_mb, const std::string& clients, const std:
     rte_mempool* const pool = rte_pktmbuf_pool_create("generator", 8 * kDescriptors - 1, 256, 0,
                                                       RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
     TrialPorts ports;
-    if (pool == nullptr || rte_eth_dev_get_port_by_name("net_memif0", &ports.clients) != 0 ||
-        rte_eth_dev_get_port_by_name("net_memif1", &ports.endpoints) != 0) {
-        std::cerr << "generator: no memory or no memif ports\n";
+    if (pool == nullptr || rte_eth_dev_get_port_by_name(name_of(clients).c_str(), &ports.clients) != 0 ||
+        rte_eth_dev_get_port_by_name(name_of(endpoints).c_str(), &ports.endpoints) != 0) {
+        std::cerr << "generator: no memory or no such devices\n";
         return 1;
     }
     ports.pool = pool;
     if (!start_port(ports.clients, pool) || !start_port(ports.endpoints, pool)) {
-        std::cerr << "generator: a memif port does not start\n";
+        std::cerr << "generator: a port does not start\n";
         return 1;
     }
     if (!wait_for_link(ports.clients) || !wait_for_link(ports.endpoints)) {
@@ -155,8 +157,8 @@ int run(unsigned cpu, unsigned memory_mb, const std::string& clients, const std:
 
 int main(int argc, char** argv) {
     if (argc != 5) {
-        std::cerr << "usage: generator CPU MEMORY_MB CLIENTS_SOCKET ENDPOINTS_SOCKET; scripts/bench wire "
-                     "starts it\n";
+        std::cerr << "usage: generator CPU MEMORY_MB CLIENTS_DEVICE ENDPOINTS_DEVICE; scripts/bench wire "
+                     "and ports start it\n";
         return 2;
     }
     return penstock::perf::run(static_cast<unsigned>(std::atoi(argv[1])),

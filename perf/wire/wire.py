@@ -28,15 +28,15 @@ class Wire:
         self.trials = self.disturbed = self.wrong = 0
         self._fresh = 1 << 24  # flows that were never used: numbered far above the established ones
 
-    def establish(self, flows):
+    def establish(self, flows, rate=ESTABLISH_RATE):
         """Repeats until penstockd has each of the flows. All flows are sent again, because a busy machine may
         lose some."""
         for _ in range(ESTABLISH_PASSES):
-            self._trial("once", ESTABLISH_RATE, 0, flows)
+            self._trial("once", rate, 0, flows)
             known = self._gateway.counts()["connections"]
             if known >= flows:
                 return
-        raise RuntimeError(f"of {flows} connections only {known} were set up; lost in penstockd: {self._drops()}")
+        raise RuntimeError(f"of {flows} connections only {known} were set up; lost in the gateway: {self._drops()}")
 
     def established(self, rate, flows, tolerated):
         for _ in range(REPEATS):
@@ -161,7 +161,7 @@ def measure(options, run):
     run.reserve_hugepages(gateway.memory_mb + bed.GENERATOR_MB)
     gateway.start_daemon()
     generator = bed.Generator(network.namespace("gateway"), run, os.path.join(options.build, "perf/wire/generator"), options.generator_cpu,
-                              [gateway.wire(twin) for twin in ("uplink0", "cluster0")])
+                              gateway.peer_devices())
     fingerprint = generator.until_linked()
     print("\n".join(fingerprint), flush=True)
     ticks_per_second = next(float(line.split()[2]) for line in fingerprint if line.startswith("fingerprint tsc_mhz")) * 1e6
