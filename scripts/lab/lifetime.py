@@ -25,7 +25,7 @@ def carry_out(purpose, body, failures=(RuntimeError, OSError)):
         print(f"{purpose}: interrupted", file=sys.stderr)
         return 130
     except failures as failure:
-        print(f"{purpose}: FAILED: {failure}" + (f"\n{purpose}: logs are in {_save_logs(run)}" if run else ""), file=sys.stderr)
+        print(f"{purpose}: FAILED: {failure}" + (f"\n{purpose}: logs are in {save_logs(run)}" if run else ""), file=sys.stderr)
         return 1
     finally:
         if run and not run.kept:
@@ -43,7 +43,7 @@ def _interrupted(*_):
     raise KeyboardInterrupt
 
 
-def _save_logs(run):
+def save_logs(run):
     """The run's directory is removed with the run. The logs are needed afterwards, so they are copied."""
     saved = os.path.join(tempfile.gettempdir(), f"penstock-{run.name}-logs")
     shutil.rmtree(saved, ignore_errors=True)
