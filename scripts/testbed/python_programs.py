@@ -15,9 +15,7 @@ LIMIT_S = 600
 def environment(name, requirements, program):
     """The folder of the environment with the packages in the file `requirements`, of which one has `program`; made if it is not in the
     cache. If the file has hashes, every package needs one. Raises NotToBeHad."""
-    with open(requirements, "rb") as file:
-        digest = hashlib.sha256(file.read() + sys.version.encode()).hexdigest()[:16]
-    folder = os.path.join(cache(), name, digest)
+    folder = _folder(name, requirements)
     unfinished = folder + ".unfinished"
     with locked(folder + ".lock", time.monotonic() + LIMIT_S):
         if os.path.exists(unfinished) or not os.access(os.path.join(folder, "bin", program), os.X_OK):
@@ -28,6 +26,18 @@ def environment(name, requirements, program):
                  f"cannot install {program}")
             os.remove(unfinished)
     return folder
+
+
+def is_ready(name, requirements, program):
+    """Whether the environment is in the cache."""
+    folder = _folder(name, requirements)
+    return os.access(os.path.join(folder, "bin", program), os.X_OK) and not os.path.exists(folder + ".unfinished")
+
+
+def _folder(name, requirements):
+    with open(requirements, "rb") as file:
+        digest = hashlib.sha256(file.read() + sys.version.encode()).hexdigest()[:16]
+    return os.path.join(cache(), name, digest)
 
 
 def _run(words, what):
