@@ -39,9 +39,13 @@ def gate(name, value, limit):
     print(f"gate {name} {value:.3f} >={limit} {'pass' if value >= limit else 'fail'}", flush=True)
 
 
-def established(options, run, ovs, penstock, size):
-    """G7 at one number of connections."""
-    files = [run.file(f"{direction}-{size}.pcap") for direction in ("forward", "reply")]
+def files_of(run, size):
+    return [run.file(f"{direction}-{size}.pcap") for direction in ("forward", "reply")]
+
+
+def prepare(run, ovs, penstock, size):
+    """Lets both sides open `size` connections from endless files of both directions, OVS without its EMC."""
+    files = files_of(run, size)
     for seed, (path, direction) in enumerate(zip(files, ("forward", "reply"))):
         frames.write(path, size, direction, seed)
     devices = [sides.pcap(i, path, endless=True) for i, path in enumerate(files)]
@@ -54,6 +58,10 @@ def established(options, run, ovs, penstock, size):
     sides.until(f"{size} connections in Penstock", lambda: penstock.connections() == size, 60)
     penstock.sleep()
 
+
+def established(options, run, ovs, penstock, size):
+    """G7 at one number of connections."""
+    prepare(run, ovs, penstock, size)
     cycles = {"ovs": [], "ovs_emc": [], "penstock": []}
     for _ in range(options.windows):
         cycles["ovs"].append(turn(ovs, options.seconds, size))
@@ -94,9 +102,9 @@ def turn(side, seconds, size):
     return seen["cycles"]
 
 
-def set_up(options, run, ovs, penstock, ticks_per_second):
-    """G8: each packet opens a connection, the file is played once, and the table reports the number of new
-    connections.
+def set_up_cycles(options, run, ovs, penstock):
+    """Each packet opens a connection, the file is played once, and the table reports the number of new
+    connections. Returns the cycles for each connection, and all measured cycles, by side.
 
     OVS polls a port before the port's flows are installed, so the file begins with a lead of frames that both
     sides drop. The cost of the lead is measured with a file of the lead alone, and subtracted."""
@@ -119,6 +127,13 @@ def set_up(options, run, ovs, penstock, ticks_per_second):
             cycles["penstock", flows].append(played(penstock, flows))
             penstock.end()
     each = {side: (min(cycles[side, size]) - min(cycles[side, 0])) / size for side in ("ovs", "penstock")}
+    return each, cycles
+
+
+def set_up(options, run, ovs, penstock, ticks_per_second):
+    """G8."""
+    size = options.new
+    each, cycles = set_up_cycles(options, run, ovs, penstock)
     for side, value in each.items():
         say(f"{side}_setup_cycles", value, "cycles/connection")
         say(f"{side}_setup_spread", (max(cycles[side, size]) / min(cycles[side, size]) - 1) * 100, "%")

@@ -167,7 +167,7 @@ class Ovs(Side):
                  f"table=1,priority=80,ct_state=+trk,ip,nw_dst=10.80.2.0/24,actions={towards_endpoint}",
                  f"table=2,priority=90,ct_state=+trk+est+rpl,ip,actions={towards_client}", "table=2,priority=0,actions=drop"]
         for service in range(frames.SERVICES):
-            vip, endpoint = _dotted(frames.VIP + service), _dotted(frames.endpoint_of(service))
+            vip, endpoint = dotted(frames.VIP + service), dotted(frames.endpoint_of(service))
             flows.append(f"table=1,priority=100,ct_state=+trk+new,udp,nw_dst={vip},tp_dst=80,"
                          f"actions=ct(commit,zone=1,nat(dst={endpoint}:9376)),{towards_endpoint}")
         path = self._file("flows")
@@ -199,7 +199,7 @@ class Ovs(Side):
         return _checked(*self._appctl_words(*words))
 
 
-def _dotted(address):
+def dotted(address):
     return ".".join(str(address >> shift & 255) for shift in (24, 16, 8, 0))
 
 
