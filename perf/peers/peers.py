@@ -3,7 +3,7 @@
 
 OVS and Penstock poll the same net_pcap devices as in scripts/bench ovs and translate destinations only. The kernel
 translates both ends between two veth pairs (DNAT to a random endpoint, masquerade). What a veth pair and the socket of
-the generator cost without a gateway is measured before and subtracted. scripts/bench ports has Penstock on the same
+the generator cost without a gateway is measured in the same rounds and subtracted. scripts/bench ports has Penstock on the same
 links. Cycles are TSC cycles per packet of established
 connections; of a first packet, cycles per connection. For the kernel they are the softirq time of its CPU, and a first
 packet is a new connection of two packets less one established packet. With --vpp, VPP's nat44-ed replays the same files
@@ -27,6 +27,7 @@ SIZES = (1_000, 50_000)
 SIDES = {"penstock": "Penstock", "ovs": "OVS-DPDK `ct(nat)`, EMC off", "ovs_emc": "the same, EMC on", "kernel": "Linux nftables, DNAT and masquerade",
          "vpp": "VPP nat44-ed"}
 FIRST = "first packet"
+LINK = "link"
 KERNEL_ESTABLISH_RATE = 30_000  # packets per second of new connections that the kernel forwards also on a busy machine
 
 
@@ -38,26 +39,17 @@ def start_generator(options, run, network, role):
     return generator, next(float(line.split()[2]) for line in fingerprint if line.startswith("fingerprint tsc_mhz")) * 1e6
 
 
-def link_cycles(options, run):
-    """Cycles of the veth pair and the generator's socket alone."""
-    link = kernel.DirectLink(run, options.worker_cpu)
-    generator, hz = start_generator(options, run, link, link.ROLE)
-    cycles = min(link.cycles(generator, hz, max(1, options.seconds)) for _ in range(3))
-    generator.quit()
-    compare.say("peers_kernel_link", cycles, "cycles/packet")
-    return cycles
-
-
 class KernelSide:
-    """The kernel's NAT between two veth pairs, less what the link alone costs."""
+    """The kernel's NAT between two veth pairs, and beside it a veth pair alone."""
 
     def __init__(self, options, run):
-        self._link = link_cycles(options, run)
+        self._link, self._seconds = kernel.DirectLink(run, options.worker_cpu), options.seconds
+        self._link_generator, self._hz = start_generator(options, run, self._link, self._link.ROLE)
         network = kernel.Network(run)
         network.build(tuple(mac for _, _, mac in bed.TWINS), options.worker_cpu)
         network.translate(kernel.rules())
-        self._generator, hz = start_generator(options, run, network, "load")
-        self._gateway = kernel.Kernel(network, options.worker_cpu, hz)
+        self._generator, _ = start_generator(options, run, network, "load")
+        self._gateway = kernel.Kernel(network, options.worker_cpu, self._hz)
         self._trials = wire.Wire(self._gateway, self._generator, options.seconds, 1)
 
     def prepare(self, size):
@@ -65,15 +57,19 @@ class KernelSide:
         self._trials.establish(size, KERNEL_ESTABLISH_RATE)
 
     def turn(self, size):
-        return self._checked(self._trials.established(50e6, size, 1))["cycles"] - self._link
+        return self._checked(self._trials.established(50e6, size, 1))["cycles"]
+
+    def link_turn(self):
+        return self._link.cycles(self._link_generator, self._hz, self._seconds)
 
     def first_packet(self, count):
         """Cycles for the two packets of a new connection."""
         self._gateway.forget()
-        return 2 * (self._checked(self._trials.fresh(50e6, count))["cycles"] - self._link)
+        return 2 * self._checked(self._trials.fresh(50e6, count))["cycles"]
 
     def end(self):
         self._generator.quit()
+        self._link_generator.quit()
 
     @staticmethod
     def _checked(result):
@@ -95,6 +91,7 @@ def established(options, run, ovs, penstock, linux, other, size, cycles):
         column["ovs"].append(compare.turn(ovs, options.seconds, size))
         column["penstock"].append(compare.turn(penstock, options.seconds, size))
         column["kernel"].append(linux.turn(size))
+        cycles.setdefault(LINK, []).append(linux.link_turn())
     if other:
         other.end()
     ovs.wake()
@@ -110,29 +107,41 @@ def first_packets(options, run, ovs, penstock, linux, cycles):
     each, _ = compare.set_up_cycles(options, run, ovs, penstock)
     for side, value in each.items():
         cycles[side, FIRST] = [value]
-    established_packet = min(cycles["kernel", min(options.sizes)])
+    established_packet = min(cycles["kernel", min(options.sizes)])  # with its link, like the second packet below
     cycles["kernel", FIRST] = [linux.first_packet(options.new) - established_packet for _ in range(options.rounds)]
+
+
+def low_and_middle(cycles, side, column):
+    """Minimum and median. The kernel's are without those of the link, which was measured in the same rounds."""
+    values = cycles.get((side, column))
+    if not values:
+        return None
+    link = cycles.get(LINK, [0]) if side == "kernel" else [0]
+    return min(values) - min(link), statistics.median(values) - statistics.median(link)
 
 
 def print_results(options, cycles):
     columns = [*options.sizes, FIRST]
     label = lambda column: "setup" if column == FIRST else compare.LABELS.get(column, str(column))
     ours = {column: min(cycles["penstock", column]) for column in columns}
+    if LINK in cycles:
+        compare.say("peers_kernel_link_min", min(cycles[LINK]), "cycles/packet")
     table = ["| | " + " | ".join(f"{label(column)}" if column != FIRST else FIRST for column in columns) + " |", "| --- |" + " --- |" * len(columns)]
     for side, text in SIDES.items():
         cells = []
         for column in columns:
-            values = cycles.get((side, column))
-            if not values:
+            measured = low_and_middle(cycles, side, column)
+            if not measured:
                 cells.append("")
                 continue
+            low, middle = measured
             unit = "cycles/connection" if column == FIRST else "cycles/packet"
-            compare.say(f"peers_{side}_{label(column)}_min", min(values), unit)
-            compare.say(f"peers_{side}_{label(column)}_median", statistics.median(values), unit)
-            ratio = min(values) / ours[column]
+            compare.say(f"peers_{side}_{label(column)}_min", low, unit)
+            compare.say(f"peers_{side}_{label(column)}_median", middle, unit)
+            ratio = low / ours[column]
             if side != "penstock":
                 compare.say(f"peers_{side}_{label(column)}_ratio", ratio, "ratio")
-            cells.append(f"{min(values):,.0f} / {statistics.median(values):,.0f}" + (f", {ratio:.1f}x" if side != "penstock" else ""))
+            cells.append(f"{low:,.0f} / {middle:,.0f}" + (f", {ratio:.1f}x" if side != "penstock" else ""))
         table.append(f"| {text} | " + " | ".join(cells) + " |")
     print("\n".join(f"# {line}" for line in table), flush=True)
     if not options.vpp:
@@ -142,7 +151,7 @@ def print_results(options, cycles):
 def measure(options, run):
     namespace = bed.Namespace(run)
     namespace.build()
-    run.reserve_hugepages(sides.OVS_MB + sides.PENSTOCK_MB + bed.GENERATOR_MB + (vpp.VPP_MB if options.vpp else 0))
+    run.reserve_hugepages(sides.OVS_MB + sides.PENSTOCK_MB + 2 * bed.GENERATOR_MB + (vpp.VPP_MB if options.vpp else 0))
     name = namespace.namespace("gateway")
     penstock = sides.Penstock(run, name, os.path.join(options.build, "perf/ovs/replay"), options.main_cpu, options.worker_cpu)
     ovs = sides.Ovs(run, name, options.main_cpu, options.worker_cpu)

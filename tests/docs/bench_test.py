@@ -94,9 +94,12 @@ def table_of_peers():
         sizes, vpp = [1_000], None
     printed = []
     peers.compare.say = lambda *words: printed.append(words)
-    cycles = {("penstock", 1_000): [100, 120], ("ovs", 1_000): [700, 650], ("kernel", 1_000): [2_000], ("penstock", peers.FIRST): [400], ("ovs", peers.FIRST): [2_400]}
+    cycles = {("penstock", 1_000): [100, 120], ("ovs", 1_000): [700, 650], ("kernel", 1_000): [2_500, 3_500], peers.LINK: [500, 700],
+              ("penstock", peers.FIRST): [400], ("ovs", peers.FIRST): [2_400]}
     peers.print_results(Options, cycles)
     check(("peers_ovs_1k_ratio", 6.5, "ratio") in printed and ("peers_ovs_setup_ratio", 6.0, "ratio") in printed, f"ratios of minima: {printed}")
+    check(("peers_kernel_1k_min", 2_000, "cycles/packet") in printed and ("peers_kernel_1k_median", 2_400, "cycles/packet") in printed,
+          f"the kernel without its link: {printed}")
 
 
 for test in (listed_sub_commands, options_of_ports, best_values_and_ratios, rules_of_the_kernel, runtime_of_vpp, table_of_peers):
