@@ -314,7 +314,7 @@ def options_of(arguments):
     parser = argparse.ArgumentParser(prog="scripts/bench ports", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="check the files of perf/pktgen with the parsers of their generators, and end")
     parser.add_argument("--build", default=os.environ.get("BENCH_BUILD"), help="build directory with the programs")
-    parser.add_argument("--kinds", default="memif,af_packet" if quick else ",".join(kinds), help=f"kinds of ports, of {','.join(kinds)}")
+    parser.add_argument("--kinds", default="af_packet" if quick else ",".join(kinds), help=f"kinds of ports, of {','.join(kinds)}")
     parser.add_argument("--variant", action="append", default=[], metavar="NAME:DRIVER[,ARGUMENT=VALUE...][;OPTION...]",
                         help="a further kind: other arguments of the device, or options of penstockd")
     parser.add_argument("--no-kernel", dest="kernel", action="store_false", help="without the yardstick")
