@@ -2,23 +2,13 @@
 #include "control/gateway/rules/blocklist.hpp"
 
 #include <fstream>
+#include <optional>
 #include <string>
 
-#include "dataplane/base/text.hpp"
+#include "control/base/line_mistakes.hpp"
 
 namespace penstock::gateway {
 namespace {
-
-// A line may contain any bytes. The excerpt in an error is limited to one line of printable characters.
-constexpr size_t kShownCharsMax = 64;
-
-std::string quoted_start(std::string_view text) {
-    std::string out = "\"";
-    for (const char c : text.substr(0, kShownCharsMax)) {
-        out += c >= ' ' && c <= '~' ? c : '?';
-    }
-    return out + (text.size() > kShownCharsMax ? "...\"" : "\"");
-}
 
 // Bits beyond the prefix length are an error: it is ambiguous whether the network or the host was meant.
 Result<Prefix> entry(std::string_view text) {
@@ -42,25 +32,6 @@ Result<Prefix> entry(std::string_view text) {
     return *prefix;
 }
 
-class Mistakes {
- public:
-    void add(uint32_t line, const std::string& what) {
-        if (++count_ <= kBlocklistMistakesTold) {
-            told_ += (told_.empty() ? "line " : "; line ") + std::to_string(line) + ": " + what;
-        }
-    }
-    [[nodiscard]] bool any() const noexcept { return count_ > 0; }
-    [[nodiscard]] std::unexpected<Error> error() const {
-        const size_t more = count_ > kBlocklistMistakesTold ? count_ - kBlocklistMistakesTold : 0;
-        return fail(Errc::InvalidArgument,
-                    more == 0 ? told_ : told_ + "; and " + std::to_string(more) + " more");
-    }
-
- private:
-    size_t count_ = 0;
-    std::string told_;
-};
-
 }  // namespace
 
 Result<Blocklist> parse_blocklist(std::string_view text) {
@@ -68,24 +39,21 @@ Result<Blocklist> parse_blocklist(std::string_view text) {
         return fail(Errc::InvalidArgument, "more than " + std::to_string(kBlocklistBytesMax) + " bytes");
     }
     Blocklist list;
-    Mistakes mistakes;
-    for (uint32_t line = 1; !text.empty(); ++line) {
-        const size_t end = text.find('\n');
-        std::string_view content = text.substr(0, end);
-        text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-        content = trimmed(content.substr(0, content.find('#')));
-        if (content.empty()) {
-            continue;
-        }
-        const auto read = entry(content);
-        if (!read) {
+    LineMistakes mistakes(kBlocklistMistakesTold);
+    std::optional<uint32_t> too_many;  // the line at which the list is full
+    for_each_line(text, [&](std::string_view content, uint32_t line) {
+        if (const auto read = entry(content); !read) {
             mistakes.add(line, read.error().what);
         } else if (list.size() == kBlocklistPrefixesMax) {
-            return fail(Errc::InvalidArgument, "line " + std::to_string(line) + ": more than " +
-                                                   std::to_string(kBlocklistPrefixesMax) + " entries");
+            too_many = line;
         } else {
             list.push_back({*read, line});
         }
+        return !too_many;
+    });
+    if (too_many) {
+        return fail(Errc::InvalidArgument, "line " + std::to_string(*too_many) + ": more than " +
+                                               std::to_string(kBlocklistPrefixesMax) + " entries");
     }
     if (mistakes.any()) {
         return mistakes.error();
@@ -94,7 +62,7 @@ Result<Blocklist> parse_blocklist(std::string_view text) {
 }
 
 Result<route::PrefixSet> admit_blocklist(const Blocklist& list, std::span<const IpAddr> own) {
-    Mistakes mistakes;
+    LineMistakes mistakes(kBlocklistMistakesTold);
     std::vector<Prefix> prefixes;
     prefixes.reserve(list.size());
     for (const BlockedPrefix& entry : list) {

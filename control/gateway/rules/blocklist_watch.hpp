@@ -4,15 +4,14 @@
 // thread.
 #pragma once
 
-#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
-#include "control/base/file_watch.hpp"
+#include "control/base/file_follower.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/route/prefix_set.hpp"
 
@@ -29,27 +28,17 @@ class BlocklistWatch {
  public:
     // The functions are called from start() and then from the thread.
     static Result<std::unique_ptr<BlocklistWatch>> start(BlocklistWatchOptions options);
-    ~BlocklistWatch();
-    BlocklistWatch(const BlocklistWatch&) = delete;
-    BlocklistWatch& operator=(const BlocklistWatch&) = delete;
-
     // Makes the thread read the file now, and log the result even if nothing changed. Any thread; does not
     // block.
-    void reload();
+    void reload() { follower_->reload(); }
 
  private:
-    BlocklistWatch(BlocklistWatchOptions options, FileWatch watch, int wake_descriptor);
-    void run();
-    enum class Report { Changes, Always };
-    void look(Report report);
-    void wake() const;
+    explicit BlocklistWatch(BlocklistWatchOptions options) : options_(std::move(options)) {}
+    void look(FileFollower::Report report);
 
     BlocklistWatchOptions options_;
-    FileWatch watch_;
-    const int wake_descriptor_;
-    std::string mistake_;  // the last error logged; "" if the file was valid
-    std::atomic<bool> stopping_{false};
-    std::thread thread_;  // last: it uses all members above
+    std::string mistake_;                     // the last error logged; "" if the file was valid
+    std::unique_ptr<FileFollower> follower_;  // last: its thread uses all members above
 };
 
 }  // namespace penstock::gateway
