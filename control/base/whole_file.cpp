@@ -81,7 +81,8 @@ Status replace_file(const std::string& path, std::string_view bytes) {
 }
 
 Result<std::optional<std::string>> read_whole_file(const std::string& path, size_t bytes_max) {
-    const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    // Not blocking, because open() of a FIFO waits for its writer.
+    const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (file.fd() < 0) {
         if (errno == ENOENT) {
             return std::nullopt;
