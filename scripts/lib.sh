@@ -55,6 +55,14 @@ configure_locked() {
     printf '%s' "$wanted" >"$stamp"
 }
 
+# Before configure(), for builds whose programs are tested and not shipped: mold links a test program in a
+# fraction of the time of GNU ld (docs/adr/0032). A folder keeps the linker that it was configured with.
+link_with_mold() {
+    if command -v mold >/dev/null; then
+        export CXX_LD=mold
+    fi
+}
+
 # compile DIR [TARGET...]: quiet unless it fails. Warnings of a successful build are kept in DIR/build.log. A
 # second build in DIR waits for the first: ninja does not lock its folder.
 compile() {
