@@ -202,15 +202,24 @@ TEST_P(Workers, ForwardBothWaysWhateverTheQueue_NAT001) {
         EXPECT_EQ(key_of(answer), (packet::FlowKey{kVip, kClient, 80, port, Protocol::Tcp, {}}));
     }
     const worker::Inspector inspect = workers_->inspect();
-    uint64_t connections = 0, handed_off = 0, handed_in = 0;
+    uint64_t opened = 0, handed_off = 0, handed_in = 0;
     for (uint8_t w = 0; w < GetParam(); ++w) {
-        connections += inspect.worker({w}).connections;
+        opened += inspect.counter({w}, stats::Counter::NewConnections);
         handed_off += inspect.counter({w}, stats::Counter::HandedOff);
         handed_in += inspect.counter({w}, stats::Counter::HandedIn);
     }
-    EXPECT_EQ(connections, 200u);
+    EXPECT_EQ(opened, 200u);
     EXPECT_EQ(handed_off, handed_in);
     EXPECT_EQ(handed_off > 0, GetParam() > 1);
+    // On a machine that is slow enough, the first half-open connections expire before the last one is opened.
+    const auto open = [&] {
+        uint32_t sum = 0;
+        for (uint8_t w = 0; w < GetParam(); ++w) {
+            sum += inspect.worker({w}).connections;
+        }
+        return sum;
+    };
+    const uint32_t at_most = open();
     uint32_t listed = 0;
     inspect.for_each_connection([&](const worker::ConnectionView& view) {
         EXPECT_EQ(view.forward.destination, kVip);
@@ -218,7 +227,9 @@ TEST_P(Workers, ForwardBothWaysWhateverTheQueue_NAT001) {
         ++listed;
         return true;
     });
-    EXPECT_EQ(listed, 200u);
+    EXPECT_GT(listed, 0u);
+    EXPECT_LE(listed, at_most);
+    EXPECT_GE(listed, open());
 }
 
 // The number of packets counts that the worker runs its counting stages.
