@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/shares/plan_text.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "control/base/line_mistakes.hpp"
+#include "control/base/whole_file.hpp"
+#include "dataplane/base/ip.hpp"
+#include "dataplane/base/text.hpp"
+
+namespace penstock::shares {
+namespace {
+
+using Words = std::vector<std::string_view>;
+
+Words words_of(std::string_view content) {
+    Words words;
+    while (!content.empty()) {
+        const size_t end = std::min(content.find_first_of(kBlanks), content.size());
+        words.push_back(content.substr(0, end));
+        content = trimmed(content.substr(end));
+    }
+    return words;
+}
+
+class Reader {
+ public:
+    Result<Plan> read(std::string_view text) {
+        for_each_line(text, [&](std::string_view content, uint32_t line) {
+            line_ = line;
+            const Words words = words_of(content);
+            if (has_ended_) {
+                wrong("text after the end");
+            } else if (words[0] == "end" && words.size() == 1) {
+                has_ended_ = true;
+            } else if (words[0] == "version") {
+                read_version(words);
+            } else if (words[0] == "gateway") {
+                read_gateway(words);
+            } else if (words[0] == "shares") {
+                read_count(words);
+            } else if (words[0] == "share") {
+                read_share(words);
+            } else {
+                wrong(quoted_start(words[0]) + " is not version, gateway, shares, share or end");
+            }
+            return true;
+        });
+        check_whole();
+        if (mistakes_.any()) {
+            return mistakes_.error();
+        }
+        complete();
+        return std::move(plan_);
+    }
+
+ private:
+    void wrong(const std::string& what) { mistakes_.add(line_, what); }
+
+    void read_version(const Words& words) {
+        const auto number = words.size() == 2 ? whole_number<uint64_t>(words[1]) : std::nullopt;
+        if (plan_.version != 0) {
+            wrong("a second version");
+        } else if (!number || *number == 0 || *number > kVersionMax) {
+            wrong("write `version NUMBER`, from 1 to " + std::to_string(kVersionMax));
+        } else {
+            plan_.version = *number;
+        }
+    }
+
+    void read_gateway(const Words& words) {
+        if (words.size() < 2 || words.size() > 3 || !is_gateway_name(words[1])) {
+            return wrong(
+                "write `gateway NAME [weight=NUMBER]`: NAME is the --gateway-name of a gateway, of " +
+                std::string(kGatewayNameRule));
+        }
+        Gateway gateway{.name = std::string(words[1])};
+        if (words.size() == 3) {
+            const auto weight =
+                words[2].starts_with("weight=") ? whole_number<uint8_t>(words[2].substr(7)) : std::nullopt;
+            if (!weight || *weight == 0 || *weight > kWeightMax) {
+                return wrong(quoted_start(words[2]) + " is not weight= with a number from 1 to " +
+                             std::to_string(kWeightMax));
+            }
+            gateway.weight = *weight;
+        }
+        if (plan_.gateway(gateway.name) != nullptr) {
+            wrong("gateway " + gateway.name + " is listed already");
+        } else if (plan_.gateways.size() == kGatewaysMax) {
+            wrong("more than " + std::to_string(kGatewaysMax) + " gateways");
+        } else {
+            plan_.gateways.push_back(std::move(gateway));
+        }
+    }
+
+    void read_count(const Words& words) {
+        const auto number = words.size() == 2 ? whole_number<size_t>(words[1]) : std::nullopt;
+        if (count_) {
+            wrong("a second number of shares");
+        } else if (!number || *number == 0 || *number > kSharesMax) {
+            wrong("write `shares NUMBER`, from 1 to " + std::to_string(kSharesMax));
+        } else {
+            count_ = *number;
+        }
+    }
+
+    void read_share(const Words& words) {
+        const auto number = words.size() > 1 ? whole_number<size_t>(words[1]) : std::nullopt;
+        if (!number || *number >= kSharesMax) {
+            return wrong("write `share NUMBER [vips=LIST] [primary=NAME] [heir=NAME]`, numbers from 0");
+        }
+        if (!given_.emplace(*number, line_).second) {
+            return wrong("share " + std::to_string(*number) + " is given already");
+        }
+        plan_.shares.resize(std::max(plan_.shares.size(), *number + 1));
+        Share& share = plan_.shares[*number];
+        std::set<std::string_view> keys;
+        for (size_t i = 2; i < words.size(); ++i) {
+            const size_t equals = std::min(words[i].find('='), words[i].size());
+            const std::string_view key = words[i].substr(0, equals);
+            const std::string_view value = words[i].substr(std::min(equals + 1, words[i].size()));
+            if (value.empty()) {
+                wrong(quoted_start(words[i]) + " has no value");
+            } else if (!keys.insert(key).second) {
+                wrong(quoted_start(key) + " is given twice");
+            } else if (key == "vips") {
+                read_vips(value, share);
+            } else if (key == "primary") {
+                share.primary = value;
+            } else if (key == "heir") {
+                share.heir = value;
+            } else {
+                wrong(quoted_start(words[i]) + " is not vips=, primary= or heir=");
+            }
+        }
+        std::ranges::sort(share.vips);
+    }
+
+    void read_vips(std::string_view value, Share& share) {
+        for (const std::string_view text : split(value, ',')) {
+            const auto address = IpAddr::parse(text.substr(0, text.find('/')));
+            const auto prefix = address && !text.contains('/') ? Prefix::host(*address) : Prefix::parse(text);
+            if (!address || !prefix) {
+                wrong(quoted_start(text) + " is neither an address nor a prefix");
+            } else if (prefix->address() != *address) {
+                wrong(quoted_start(text) + " has bits beyond its prefix length: write " +
+                      prefix->to_string());
+            } else if (const auto [at, is_new] = vips_.emplace(*prefix, line_); !is_new) {
+                wrong(prefix->to_string() + " is among the VIPs of line " + std::to_string(at->second) +
+                      " already");
+            } else {
+                share.vips.push_back(*prefix);
+            }
+        }
+    }
+
+    void check_whole() {
+        if (!has_ended_) {
+            mistakes_.add("the last line is not `end`: the file is not complete");
+        }
+        if (plan_.version == 0) {
+            mistakes_.add("no version: add `version 1`, and raise the number with each change");
+        }
+        if (plan_.gateways.empty()) {
+            mistakes_.add("no gateway");
+        }
+        if (vips_.size() > kPlacedMax) {
+            mistakes_.add("more than " + std::to_string(kPlacedMax) + " prefixes of VIPs");
+        }
+        const size_t count = count_.value_or(kSharesDefault);
+        for (const auto& [number, line] : given_) {
+            line_ = line;
+            if (number >= count) {
+                wrong("share " + std::to_string(number) + " is not one of the " + std::to_string(count) +
+                      " shares, which are numbered from 0");
+            }
+            check_share(plan_.shares[number]);
+        }
+        plan_.shares.resize(count);
+    }
+
+    void check_share(const Share& share) {
+        for (const auto& [key, name] : {std::pair("primary", share.primary), std::pair("heir", share.heir)}) {
+            if (!name.empty() && plan_.gateway(name) == nullptr) {
+                wrong(std::string(key) + " " + quoted_start(name) + " is not a gateway of this file");
+            }
+        }
+        if (!share.heir.empty() && share.primary == share.heir) {
+            wrong(quoted_start(share.heir) + " is both primary and heir");
+        }
+    }
+
+    // Fills in the gateways that the file leaves to the hash.
+    void complete() {
+        for (size_t number = 0; number < plan_.shares.size(); ++number) {
+            Share& share = plan_.shares[number];
+            for (const std::string& name : by_preference(plan_.gateways, number)) {
+                if (share.primary.empty() && name != share.heir) {
+                    share.primary = name;
+                } else if (share.heir.empty() && name != share.primary) {
+                    share.heir = name;
+                }
+            }
+            if (share.primary.empty()) {  // the only gateway was given as the heir
+                share.primary = std::exchange(share.heir, {});
+            }
+        }
+    }
+
+    Plan plan_;
+    std::optional<size_t> count_;
+    std::map<size_t, uint32_t> given_;  // lines by the number of the share
+    std::map<Prefix, uint32_t> vips_;
+    LineMistakes mistakes_{kPlanMistakesMax};
+    uint32_t line_ = 0;
+    bool has_ended_ = false;
+};
+
+}  // namespace
+
+Result<Plan> parse_plan(std::string_view text) {
+    if (text.size() > kPlanBytesMax) {
+        return fail(Errc::InvalidArgument, "more than " + std::to_string(kPlanBytesMax) + " bytes");
+    }
+    return Reader().read(text);
+}
+
+bool is_gateway_name(std::string_view text) noexcept {
+    const auto is_allowed = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+               c == '-' || c == '_';
+    };
+    return !text.empty() && text.size() <= kGatewayNameBytesMax && std::ranges::all_of(text, is_allowed);
+}
+
+Result<std::string> read_plan_text(const std::filesystem::path& file) {
+    PENSTOCK_TRY(auto text, read_whole_file(file.string(), kPlanBytesMax));
+    if (!text) {
+        return fail(Errc::NotFound, file.string() + ": no such file");
+    }
+    return std::move(*text);
+}
+
+Result<Plan> read_plan(const std::filesystem::path& file) {
+    PENSTOCK_TRY(const auto text, read_plan_text(file));
+    PENSTOCK_TRY_IN(file.string(), Plan plan, parse_plan(text));
+    return plan;
+}
+
+}  // namespace penstock::shares

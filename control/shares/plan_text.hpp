@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file of --shares: a plan as text.
+//
+//   version 7
+//   gateway edge-1
+//   gateway edge-2 weight=2
+//   shares 16
+//   share 3 vips=203.0.113.0/28,2001:db8::/64 primary=edge-2 heir=edge-1
+//   end
+//
+// Text after a # is a comment. A file without its last line, `end`, is incomplete: a part of a plan would be
+// another plan. Without `shares` there are kSharesDefault of them. A VIP belongs to the share
+// whose `vips` contain it, otherwise to the one that its hash selects. The hash also selects a primary and an
+// heir that the file does not name. Parsing is strict: a file with any mistake changes nothing, and each
+// mistake is reported with its line and rule. Pure, except for reading the file.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "control/shares/plan.hpp"
+#include "dataplane/base/result.hpp"
+
+namespace penstock::shares {
+
+inline constexpr size_t kSharesDefault = 16;
+inline constexpr size_t kPlanBytesMax = 1 << 20;
+// Mistakes that are reported individually.
+inline constexpr size_t kPlanMistakesMax = 16;
+
+// InvalidArgument: "line 3: ..." for each mistake, joined by "; ".
+[[nodiscard]] Result<Plan> parse_plan(std::string_view text);
+
+// Whether a plan can contain a gateway of this name.
+[[nodiscard]] bool is_gateway_name(std::string_view text) noexcept;
+inline constexpr size_t kGatewayNameBytesMax = 253;
+inline constexpr std::string_view kGatewayNameRule = "letters, digits, '.', '-' and '_'";
+
+// The content of a file. Each error begins with the file name. NotFound: there is no such file.
+[[nodiscard]] Result<std::string> read_plan_text(const std::filesystem::path& file);
+// The same, parsed.
+[[nodiscard]] Result<Plan> read_plan(const std::filesystem::path& file);
+
+}  // namespace penstock::shares

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any text as a plan of shares. Reading terminates. It returns either a plan within the limits, in which each
+// share has a primary of the file and another heir if there are two gateways, or errors of a limited length.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "control/shares/plan_text.hpp"
+#include "dataplane/base/check.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+    using namespace penstock;
+    const std::string_view text(reinterpret_cast<const char*>(data), size);
+    const auto plan = shares::parse_plan(text);
+    if (!plan) {
+        const std::string& what = plan.error().what;
+        PENSTOCK_CHECK(!what.empty() && what.size() < 16'384);
+        PENSTOCK_CHECK(std::ranges::all_of(what, [](char c) { return c >= ' ' && c <= '~'; }));
+        return 0;
+    }
+    PENSTOCK_CHECK(plan->version > 0);
+    PENSTOCK_CHECK(!plan->gateways.empty() && plan->gateways.size() <= shares::kGatewaysMax);
+    PENSTOCK_CHECK(!plan->shares.empty() && plan->shares.size() <= shares::kSharesMax);
+    const shares::ShareMap map = plan->map();
+    for (size_t number = 0; number < plan->shares.size(); ++number) {
+        const shares::Share& share = plan->shares[number];
+        PENSTOCK_CHECK(plan->gateway(share.primary) != nullptr);
+        PENSTOCK_CHECK(share.heir.empty() == (plan->gateways.size() == 1));
+        PENSTOCK_CHECK(share.heir != share.primary);
+        PENSTOCK_CHECK(share.heir.empty() || plan->gateway(share.heir) != nullptr);
+        for (const Prefix& vips : share.vips) {
+            const uint8_t owner = map.share_of(vips.address());
+            PENSTOCK_CHECK(std::ranges::any_of(plan->shares[owner].vips, [&](const Prefix& candidate) {
+                return candidate.contains(vips.address()) && candidate.length() >= vips.length();
+            }));
+        }
+    }
+    return 0;
+}

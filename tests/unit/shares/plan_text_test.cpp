@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/shares/plan_text.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/scratch_folder.hpp"
+
+namespace penstock::shares {
+namespace plan_text_test {
+
+constexpr const char* kTwo = "version 7\ngateway edge-1\ngateway edge-2 weight=2\n";
+
+Plan parsed(const std::string& text) {
+    auto plan = parse_plan(text + "end\n");
+    EXPECT_TRUE(plan) << plan.error().what;
+    return plan ? std::move(*plan) : Plan{};
+}
+
+TEST(PlanText, AShortFileIsCompletedByTheHash) {
+    const Plan plan = parsed(kTwo);
+    EXPECT_EQ(plan.version, 7U);
+    EXPECT_EQ(plan.gateways, (std::vector<Gateway>{{"edge-1", 1}, {"edge-2", 2}}));
+    ASSERT_EQ(plan.shares.size(), kSharesDefault);
+    for (size_t number = 0; number < plan.shares.size(); ++number) {
+        const auto order = by_preference(plan.gateways, number);
+        EXPECT_EQ(plan.shares[number].primary, order[0]) << number;
+        EXPECT_EQ(plan.shares[number].heir, order[1]) << number;
+    }
+}
+
+TEST(PlanText, ALineGivesTheVipsAndTheGatewaysOfAShare) {
+    const Plan plan = parsed(std::string(kTwo) +
+                             "shares 4  # few\n\n"
+                             "share 3 heir=edge-1 vips=203.0.113.0/28,198.51.100.7 primary=edge-2\n"
+                             "\tshare 1\tprimary=edge-1\r\n");
+    ASSERT_EQ(plan.shares.size(), 4U);
+    EXPECT_EQ(
+        plan.shares[3],
+        (Share{.vips = {Prefix::parse("198.51.100.7/32").value(), Prefix::parse("203.0.113.0/28").value()},
+               .primary = "edge-2",
+               .heir = "edge-1"}));
+    EXPECT_EQ(plan.shares[1].primary, "edge-1");
+    EXPECT_EQ(plan.shares[1].heir, "edge-2") << "the one that is left";
+}
+
+TEST(PlanText, AnHeirAloneLeavesAnotherPrimary) {
+    const Plan plan =
+        parsed(std::string(kTwo) + "gateway edge-3\nshare 0 heir=edge-1\nshare 1 heir=edge-2\n");
+    for (const size_t number : {0U, 1U}) {
+        EXPECT_NE(plan.shares[number].primary, plan.shares[number].heir);
+        EXPECT_NE(plan.gateway(plan.shares[number].primary), nullptr);
+    }
+    EXPECT_EQ(plan.shares[0].heir, "edge-1");
+}
+
+TEST(PlanText, AnOnlyGatewayHasNoHeir) {
+    for (const char* const share : {"", "share 0 heir=edge-1\n", "share 0 primary=edge-1\n"}) {
+        const Plan plan = parsed(std::string("version 1\ngateway edge-1\n") + share);
+        EXPECT_EQ(plan.shares[0].primary, "edge-1") << share;
+        EXPECT_EQ(plan.shares[0].heir, "") << share;
+    }
+}
+
+constexpr const char* kGatewayLine =
+    "line 4: write `gateway NAME [weight=NUMBER]`: NAME is the --gateway-name of a gateway, of letters, "
+    "digits, '.', '-' and '_'";
+
+struct Mistake {
+    const char* text;  // behind kTwo
+    const char* error;
+};
+
+TEST(PlanText, EachMistakeHasItsLineAndItsRule) {
+    const Mistake mistakes[] = {
+        {"host a\n", "line 4: \"host\" is not version, gateway, shares, share or end"},
+        {"version 8\n", "line 4: a second version"},
+        {"gateway\n", kGatewayLine},
+        {"gateway weight=2\n", kGatewayLine},
+        {"gateway a\x1b[31m\n", kGatewayLine},
+        {"gateway a weight=2 weight=3\n", kGatewayLine},
+        {"gateway a weight=0\n", "line 4: \"weight=0\" is not weight= with a number from 1 to 100"},
+        {"gateway a weight=101\n", "line 4: \"weight=101\" is not weight= with a number from 1 to 100"},
+        {"gateway a 192.0.2.1\n", "line 4: \"192.0.2.1\" is not weight= with a number from 1 to 100"},
+        {"gateway edge-2\n", "line 4: gateway edge-2 is listed already"},
+        {"shares 0\n", "line 4: write `shares NUMBER`, from 1 to 64"},
+        {"shares 65\n", "line 4: write `shares NUMBER`, from 1 to 64"},
+        {"shares 4\nshares 4\n", "line 5: a second number of shares"},
+        {"share\n", "line 4: write `share NUMBER [vips=LIST] [primary=NAME] [heir=NAME]`, numbers from 0"},
+        {"share 16\n", "line 4: share 16 is not one of the 16 shares, which are numbered from 0"},
+        {"share 1\nshare 1\n", "line 5: share 1 is given already"},
+        {"share 1 heir=\n", "line 4: \"heir=\" has no value"},
+        {"share 1 primary\n", "line 4: \"primary\" has no value"},
+        {"end\nshares 3\n", "line 5: text after the end; line 6: text after the end"},
+        {"share 1 heir=edge-1 heir=edge-2\n", "line 4: \"heir\" is given twice"},
+        {"share 1 owner=edge-1\n", "line 4: \"owner=edge-1\" is not vips=, primary= or heir="},
+        {"share 1 primary=edge-3\n", "line 4: primary \"edge-3\" is not a gateway of this file"},
+        {"share 1 heir=edge-3\n", "line 4: heir \"edge-3\" is not a gateway of this file"},
+        {"share 1 primary=edge-1 heir=edge-1\n", "line 4: \"edge-1\" is both primary and heir"},
+        {"share 1 vips=203.0.113.0/33\n", "line 4: \"203.0.113.0/33\" is neither an address nor a prefix"},
+        {"share 1 vips=203.0.113.1/24\n",
+         "line 4: \"203.0.113.1/24\" has bits beyond its prefix length: write 203.0.113.0/24"},
+        {"share 1 vips=203.0.113.1,\n", "line 4: \"\" is neither an address nor a prefix"},
+        {"share 1 vips=203.0.113.1\nshare 2 vips=203.0.113.1/32\n",
+         "line 5: 203.0.113.1/32 is among the VIPs of line 4 already"},
+        {"share x\nshares x\n",
+         "line 4: write `share NUMBER [vips=LIST] [primary=NAME] [heir=NAME]`, numbers from 0; line 5: write "
+         "`shares NUMBER`, from 1 to 64"},
+    };
+    for (const auto& [text, error] : mistakes) {
+        const auto plan = parse_plan(std::string(kTwo) + text + "end\n");
+        ASSERT_FALSE(plan) << text;
+        EXPECT_EQ(plan.error().what, error) << text;
+    }
+}
+
+TEST(PlanText, AFileNeedsAVersionAndAGateway) {
+    EXPECT_EQ(parse_plan("end\n").error().what,
+              "no version: add `version 1`, and raise the number with each change; no gateway");
+    for (const char* const number : {"0", "9007199254740992", "-1", "1 2"}) {
+        EXPECT_EQ(parse_plan("version " + std::string(number) + "\ngateway a\nend\n").error().what,
+                  "line 1: write `version NUMBER`, from 1 to 9007199254740991; no version: add `version 1`, "
+                  "and raise the number with each change");
+    }
+}
+
+// Whoever reads a file while it is written may see any part of it.
+TEST(PlanText, NoPartOfAPlanIsAPlan) {
+    const std::string whole =
+        std::string(kTwo) + "shares 4\nshare 3 vips=203.0.113.0/28 primary=edge-2\nend\n";
+    EXPECT_TRUE(parse_plan(whole));
+    for (size_t length = 0; length < whole.size() - 1; ++length) {
+        EXPECT_FALSE(parse_plan(whole.substr(0, length))) << length;
+    }
+}
+
+TEST(PlanText, SizesAreLimited) {
+    std::string text = "version 1\n";
+    for (int i = 0; i <= 64; ++i) {
+        text += "gateway edge-" + std::to_string(i) + "\n";
+    }
+    EXPECT_EQ(parse_plan(text + "end\n").error().what, "line 66: more than 64 gateways");
+    text = std::string(kTwo) + "share 0 vips=203.0.113.0";
+    for (int i = 0; i < 1'024; ++i) {
+        text += ",2001:db8::" + std::to_string(i);
+    }
+    EXPECT_EQ(parse_plan(text + "\nend\n").error().what, "more than 1024 prefixes of VIPs");
+    EXPECT_EQ(parse_plan(std::string((1 << 20) + 1, '#')).error().what, "more than 1048576 bytes");
+    text = kTwo;
+    for (int i = 0; i < 20; ++i) {
+        text += "x\n";
+    }
+    EXPECT_TRUE(parse_plan(text + "end\n").error().what.ends_with("; and 4 more"));
+}
+
+TEST(PlanText, AFileIsNamedInItsErrors) {
+    const test::ScratchFolder folder;
+    const auto file = folder.path() / "shares";
+    EXPECT_EQ(read_plan(file).error().code, Errc::NotFound);
+    EXPECT_EQ(read_plan(file).error().what, file.string() + ": no such file");
+    std::ofstream(file) << "gateway a\nend\n";
+    EXPECT_EQ(read_plan(file).error().what,
+              file.string() + ": no version: add `version 1`, and raise the number with each change");
+    std::ofstream(file) << kTwo << "end\n";
+    EXPECT_EQ(read_plan(file).value(), parsed(kTwo));
+    std::filesystem::remove(file);
+    ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+    EXPECT_EQ(read_plan(file).error().what, file.string() + ": not a regular file") << "and does not wait";
+}
+
+}  // namespace plan_text_test
+}  // namespace penstock::shares
