@@ -103,6 +103,9 @@ class RpcGateway final : public Gateway {
     Result<v1::ListBfdSessionsResponse> bfd_sessions() override {
         return call(*status_, &v1::GatewayStatus::Stub::ListBfdSessions, v1::ListBfdSessionsRequest());
     }
+    Result<v1::ListSharesResponse> shares() override {
+        return call(*status_, &v1::GatewayStatus::Stub::ListShares, v1::ListSharesRequest());
+    }
     Result<v1::Explanation> explain(const v1::ExplainRequest& request) override {
         return call(*debug_, &v1::GatewayDebug::Stub::Explain, request);
     }

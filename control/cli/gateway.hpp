@@ -36,6 +36,7 @@ class Gateway {
     virtual Result<v1::ListNeighboursResponse> neighbours() = 0;
     virtual Result<v1::ListVipsResponse> vips() = 0;
     virtual Result<v1::ListBfdSessionsResponse> bfd_sessions() = 0;
+    virtual Result<v1::ListSharesResponse> shares() = 0;
     virtual Result<v1::ListFlowsResponse> flows() = 0;
     virtual Result<v1::Explanation> explain(const v1::ExplainRequest& request) = 0;
     virtual Result<v1::SetLogLevelResponse> set_log_level(const v1::SetLogLevelRequest& request) = 0;

@@ -8,6 +8,7 @@
 #include "control/metrics/bfd_families.hpp"
 #include "control/metrics/family.hpp"
 #include "control/metrics/latency_families.hpp"
+#include "control/metrics/share_families.hpp"
 
 namespace penstock::metrics {
 namespace {
@@ -406,6 +407,9 @@ std::vector<MetricFamily> families(const Reading& reading) {
     }
     if (reading.flow_records) {
         flow_record_families(*reading.flow_records, out);
+    }
+    if (reading.shares) {
+        add_share_families(*reading.shares, out);
     }
     if (reading.bfd) {
         add_bfd_families(*reading.bfd, out);

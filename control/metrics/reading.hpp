@@ -143,6 +143,17 @@ struct BfdReading {
     std::vector<Session> sessions;
 };
 
+// Shares of several gateways.
+struct ShareReading {
+    struct Share {
+        size_t number = 0;
+        std::string role;  // of this gateway: "primary" or "heir"
+    };
+    uint64_t plan_version = 0;
+    bool has_fault = false;     // the file of the plan is not in force, or the plan is not saved
+    std::vector<Share> shares;  // those in which it has a role
+};
+
 struct Reading {
     std::string version;
     bool control_connected = false;
@@ -175,6 +186,7 @@ struct Reading {
     std::optional<ConnectionReading> connections;   // empty: no TCP address
     std::optional<FlowRecordReading> flow_records;  // empty: off
     std::optional<BfdReading> bfd;                  // empty: off
+    std::optional<ShareReading> shares;             // empty: none
 };
 
 }  // namespace penstock::metrics

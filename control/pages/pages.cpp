@@ -108,7 +108,7 @@ std::string penstockd_page(const Edition& edition) {
            section("SIGNALS",
                    terms({{"SIGTERM, SIGINT",
                            "Stop, after a drain with --drain-on-stop. A second signal stops at once."},
-                          {"SIGHUP", "Read the blocklist and the TLS files again."},
+                          {"SIGHUP", "Read the blocklist, the plan of shares and the TLS files again."},
                           {"SIGUSR2",
                            "With --supervise on: replace the running process by the program at "
                            "its path, without losing connections."}})) +

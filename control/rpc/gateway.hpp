@@ -86,6 +86,7 @@ class StatusSource {
     [[nodiscard]] virtual v1::ListFlowsResponse flows() const = 0;
     [[nodiscard]] virtual v1::ListVipsResponse vips() const = 0;
     [[nodiscard]] virtual v1::ListBfdSessionsResponse bfd_sessions() const = 0;
+    [[nodiscard]] virtual v1::ListSharesResponse shares() const = 0;
 };
 
 struct ExplainQuestion {

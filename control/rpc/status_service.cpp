@@ -208,4 +208,9 @@ grpc::Status StatusService::ListBfdSessions(grpc::ServerContext* context, const 
     return answer(*context, response, [&] { return source_.bfd_sessions(); });
 }
 
+grpc::Status StatusService::ListShares(grpc::ServerContext* context, const v1::ListSharesRequest*,
+                                       v1::ListSharesResponse* response) {
+    return answer(*context, response, [&] { return source_.shares(); });
+}
+
 }  // namespace penstock::rpc

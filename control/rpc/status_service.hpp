@@ -44,6 +44,8 @@ class StatusService final : public v1::GatewayStatus::Service {
                           v1::ListVipsResponse* response) override;
     grpc::Status ListBfdSessions(grpc::ServerContext* context, const v1::ListBfdSessionsRequest* request,
                                  v1::ListBfdSessionsResponse* response) override;
+    grpc::Status ListShares(grpc::ServerContext* context, const v1::ListSharesRequest* request,
+                            v1::ListSharesResponse* response) override;
     grpc::Status ListNeighbours(grpc::ServerContext* context, const v1::ListNeighboursRequest* request,
                                 v1::ListNeighboursResponse* response) override;
     grpc::Status ListFlows(grpc::ServerContext* context, const v1::ListFlowsRequest* request,

@@ -15,7 +15,7 @@ import runner  # noqa: E402
 from daemons import obtain_gobgp, reason_missing  # noqa: E402
 from fixture import Lab, all_cases  # noqa: E402
 
-import bfd_cases, bgp_cases  # noqa: E402,E401,F401
+import bfd_cases, bgp_cases, share_cases  # noqa: E402,E401,F401
 
 CASE_TIMEOUT_S = 300
 

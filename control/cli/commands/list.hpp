@@ -17,6 +17,8 @@ namespace penstock::cli {
 [[nodiscard]] Command get_neighbours();
 [[nodiscard]] Command get_vips();
 [[nodiscard]] Command get_bfd();
+[[nodiscard]] Command get_shares();
+[[nodiscard]] Command get_gateways();
 [[nodiscard]] Command get_contexts();
 [[nodiscard]] Command get_sync();
 [[nodiscard]] Command get_pools();

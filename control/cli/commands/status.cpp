@@ -109,6 +109,12 @@ std::string flow_records_text(const v1::FlowRecords& records) {
     return text + lost + (records.fault().empty() ? "" : "; now: " + records.fault());
 }
 
+std::string shares_text(const v1::SharesSummary& shares) {
+    return "plan version " + std::to_string(shares.plan_version()) + ", primary of " +
+           std::to_string(shares.primary_of()) + ", heir of " + std::to_string(shares.heir_of()) +
+           (shares.fault().empty() ? "" : "; " + shares.fault());
+}
+
 std::string bfd_text(const v1::Bfd& bfd) {
     return std::to_string(bfd.up()) + " of " + std::to_string(bfd.sessions()) + " sessions are up" +
            (bfd.fault().empty() ? "" : "; no connection to bfdd: " + bfd.fault()) +
@@ -195,6 +201,7 @@ std::string status_text(const v1::Status& status) {
            (status.has_flow_records() ? line("Flow records", flow_records_text(status.flow_records()))
                                       : std::string()) +
            (status.has_bfd() ? line("BFD", bfd_text(status.bfd())) : std::string()) +
+           (status.has_shares() ? line("Shares", shares_text(status.shares())) : std::string()) +
            (status.has_certificate() ? line("Certificate", certificate_text(status.certificate()))
                                      : std::string()) +
            line("Control plane", control_text(status)) +

@@ -91,6 +91,19 @@ void Caretaker::look_again() {
     news_.notify_all();
 }
 
+void Caretaker::set_shares(std::shared_ptr<const GatewayShares> shares) {
+    {
+        const std::lock_guard lock(mutex_);
+        shares_ = std::move(shares);
+    }
+    look_again();
+}
+
+std::shared_ptr<const GatewayShares> Caretaker::shares() const {
+    const std::lock_guard lock(mutex_);
+    return shares_;
+}
+
 std::string Caretaker::vips_withheld() const {
     const std::lock_guard lock(mutex_);
     return vips_withheld_;
@@ -199,7 +212,7 @@ std::optional<Caretaker::Clock::time_point> Caretaker::announce_vips(std::span<c
     if (withheld.empty() && options_.loops && !options_.loops()->forwards()) {
         withheld = "a thread that forwards has stopped";
     }
-    return announcer_.work({mirror(), ports, drained_, std::move(withheld)}, now);
+    return announcer_.work({mirror(), ports, drained_, std::move(withheld), shares()}, now);
 }
 
 Caretaker::Clock::time_point Caretaker::work(Clock::time_point now) {

@@ -24,6 +24,7 @@
 #include "control/gateway/care/proxy_health.hpp"
 #include "control/gateway/care/vip_announcer.hpp"
 #include "control/gateway/program/loop_watch.hpp"
+#include "control/gateway/shares/gateway_shares.hpp"
 
 namespace penstock::gateway {
 
@@ -71,6 +72,11 @@ class Caretaker {
     // DrainOrder. Any thread.
     void set_drained(bool drained);
     [[nodiscard]] bool drained() const noexcept { return drained_; }
+
+    // The shares of several gateways from now on. Only with VIPs announced by routes. Any thread.
+    void set_shares(std::shared_ptr<const GatewayShares> shares);
+    // Null: none. Any thread.
+    [[nodiscard]] std::shared_ptr<const GatewayShares> shares() const;
 
     // The reason why the desired state withholds all VIPs from the link (PRESENCE-005). "" if they are not
     // withheld, or if VIP presence is off. Any thread.
@@ -129,6 +135,7 @@ class Caretaker {
     std::vector<model::ObservedNotice> observed_;
     std::vector<std::string> port_faults_;
     std::string vips_withheld_;
+    std::shared_ptr<const GatewayShares> shares_;
 
     // Used by the caretaker's thread only.
     HealthChecks health_checks_;

@@ -54,7 +54,18 @@ bool is_host_address(const drivers::MirroredState& mirror, const IpAddr& address
            mirror.addresses.end();
 }
 
-void log_changes(const char* what, std::span<const IpAddr> vips) {
+// The level of a VIP that other gateways may serve.
+void apply_share(const GatewayShares& shares, PlannedVip& vip) {
+    const GatewayShares::Part& part = shares.part_of(vip.address);
+    if (part.role == shares::Role::Heir) {
+        vip.metric = std::max(vip.metric, kStandByMetric);
+    } else if (part.role == shares::Role::None && vip.port.is_set()) {
+        vip.port = {};
+        vip.reason = part.reason;
+    }
+}
+
+void log_changes(const std::string& what, std::span<const IpAddr> vips) {
     if (vips.size() > kLoggedVips) {
         log::get("control").info("{} VIPs are {}", vips.size(), what);
         return;
@@ -158,7 +169,7 @@ bool VipRouteKeeper::work(const std::shared_ptr<const drivers::MirroredState>& m
                           std::span<const PortState> ports, const Wish& wish, Clock::time_point now) {
     const bool are_ports_new = !std::ranges::equal(ports, ports_);
     if (!is_planned_ || are_ports_new || mirror != mirror_ || wish.metric != wish_.metric ||
-        wish.withheld != wish_.withheld) {
+        wish.withheld != wish_.withheld || wish.shares != wish_.shares) {
         plan(*mirror, ports, wish);
         mirror_ = mirror;
         ports_.assign(ports.begin(), ports.end());
@@ -205,8 +216,12 @@ void VipRouteKeeper::plan(const drivers::MirroredState& mirror, std::span<const 
             vip.port = {};
             vip.reason = wish.withheld;
         }
+        vip.metric = wish.metric;
+        if (wish.shares != nullptr) {
+            apply_share(*wish.shares, vip);
+        }
         if (vip.port.is_set()) {
-            wanted_.push_back({vip.address, vip.port, wish.metric});
+            wanted_.push_back({vip.address, vip.port, vip.metric});
         }
     }
     std::ranges::sort(wanted_);
@@ -261,7 +276,8 @@ bool VipRouteKeeper::read(Clock::time_point now) {
 void VipRouteKeeper::apply(std::span<const VipRouteChange> changes, Clock::time_point now) {
     const auto outcomes = options_.apply(changes);
     changed_ = true;
-    std::vector<IpAddr> announced, withdrawn;
+    std::map<uint32_t, std::vector<IpAddr>> announced;  // by metric
+    std::vector<IpAddr> withdrawn;
     size_t failed = 0;
     for (size_t i = 0; i < changes.size(); ++i) {
         const VipRouteChange& change = changes[i];
@@ -283,7 +299,7 @@ void VipRouteKeeper::apply(std::span<const VipRouteChange> changes, Clock::time_
         } else {
             present_.insert(change.route);
             unused_neighbours_.erase({change.route.address, change.route.port});
-            announced.push_back(change.route.address);
+            announced[change.route.metric].push_back(change.route.address);
         }
     }
     if (failed > kLoggedVips) {
@@ -294,7 +310,9 @@ void VipRouteKeeper::apply(std::span<const VipRouteChange> changes, Clock::time_
         const auto at = present_.lower_bound(VipRoute{vip, NicPortId{0}, 0});
         return at != present_.end() && at->address == vip;
     });
-    log_changes(("announced with metric " + std::to_string(wish_.metric)).c_str(), announced);
+    for (const auto& [metric, vips] : announced) {
+        log_changes("announced with metric " + std::to_string(metric), vips);
+    }
     log_changes("not announced any more", withdrawn);
 }
 
@@ -357,7 +375,7 @@ std::vector<VipView> VipRouteKeeper::views() const {
     for (const PlannedVip& vip : planned_) {
         VipView& view = views.emplace_back(VipView{.address = vip.address, .reason = vip.reason});
         const VipRoute lowest{vip.address, NicPortId{0}, 0};
-        auto route = present_.find(VipRoute{vip.address, vip.port, wish_.metric});
+        auto route = present_.find(VipRoute{vip.address, vip.port, vip.metric});
         const bool is_as_wanted = route != present_.end();
         if (!is_as_wanted) {
             route = present_.lower_bound(lowest);

@@ -6,7 +6,7 @@
 //
 //   served VIPs --+
 //   ports, twins -+--> plan_vips() --> wanted --+--> vip_route_changes() --> VipRoutes::apply()
-//   metric -------+                    present -+
+//   level, shares +                    present -+
 #pragma once
 
 #include <chrono>
@@ -22,6 +22,7 @@
 
 #include "control/gateway/care/port_faults.hpp"
 #include "control/gateway/care/vip_presence.hpp"
+#include "control/gateway/shares/gateway_shares.hpp"
 #include "dataplane/base/result.hpp"
 #include "drivers/host/vip_routes.hpp"
 
@@ -37,6 +38,7 @@ struct PlannedVip {
     IpAddr address;
     NicPortId port;      // unset: no route
     std::string reason;  // then: why
+    uint32_t metric = 0;
 };
 
 struct VipPlanInputs {
@@ -98,6 +100,9 @@ class VipRouteKeeper {
     struct Wish {
         uint32_t metric = kServeMetric;
         std::string withheld;  // why no VIP is announced; "": they are
+        // The shares of several gateways; null: all VIPs are this gateway's. An heir has kStandByMetric in
+        // place of kServeMetric.
+        std::shared_ptr<const GatewayShares> shares = {};
     };
     // One round. True: more changes are pending, call again at once. `mirror` supplies default routes,
     // foreign routes and the host's addresses.

@@ -268,6 +268,11 @@ void add_presence(OptionSet& set, Options& options) {
         "vip-standby", on_off_switch(options.vip_standby),
         "Announce VIPs with metric 200 instead of 100, for a gateway that takes over when another one fails "
         "(with --vip-presence routes or arp)");
+    set.add(
+        "shares", parsed(options.shares, "FILE", options::parse_file),
+        "File with the plan of shares, the same on several gateways (with --vip-presence routes). Each VIP "
+        "belongs to a share: its primary announces it with metric 100, its heir with 200, and no other "
+        "gateway does. A file with a higher version is applied when it changes");
     set.add("withdraw-empty", on_off_switch(options.withdraw_empty),
             "Withdraw a VIP also when none of its Services has a usable endpoint");
     set.add("drain-on-stop", duration(options.drain_on_stop, {0, 3600, "seconds"}, "SECONDS"),

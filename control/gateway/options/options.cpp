@@ -11,6 +11,7 @@
 
 #include "control/gateway/options/option_list.hpp"
 #include "control/options/mistakes.hpp"
+#include "control/shares/plan_text.hpp"
 
 namespace penstock::gateway {
 namespace {
@@ -108,6 +109,16 @@ Status complete(Options& options, const RawOptions& raw, bool healthz_is_given) 
     }
     if (options.withdraw_empty && options.vip_presence == VipPresenceMode::Off) {
         mistakes.note(refuse("withdraw-empty", "requires --vip-presence routes, addresses or arp"));
+    }
+    if (!options.shares.empty() && options.vip_presence != VipPresenceMode::Routes) {
+        mistakes.note(refuse("shares", "requires --vip-presence routes"));
+    }
+    if (!options.shares.empty() && options.vip_standby) {
+        mistakes.note(refuse("shares", "excludes --vip-standby: the plan determines the level of each VIP"));
+    }
+    if (!options.shares.empty() && !shares::is_gateway_name(options.identity.gateway_name)) {
+        mistakes.note(
+            refuse("shares", "requires a --gateway-name of " + std::string(shares::kGatewayNameRule)));
     }
     if (options.vip_standby && options.vip_presence != VipPresenceMode::Routes &&
         options.vip_presence != VipPresenceMode::Arp) {

@@ -78,7 +78,8 @@ struct Options {
     bool withdraw_empty = false;  // with vip_presence only
     bool vip_standby = false;     // with VipPresenceMode::Routes and Arp only
     std::chrono::seconds drain_on_stop{0};
-    std::string bfd;  // bfdd's socket for data planes; "": the workers have no BFD sessions
+    std::string shares;  // file with the plan of shares; "": none
+    std::string bfd;     // bfdd's socket for data planes; "": the workers have no BFD sessions
 
     std::string blocklist;      // file; "": none
     unsigned flow_rules = 256;  // maximum on each port; 0: none are installed

@@ -58,6 +58,7 @@ Daemon::~Daemon() {
     upgrades_.stop();
     server_.reset();
     blocklist_.reset();
+    plan_watch_.reset();
     if (reconciler_) {
         reconciler_->stop();
     }
@@ -210,6 +211,7 @@ Status Daemon::serve() {
                                     .on_observed = [this] { server_->announce_observed(); },
                                     .vips = announcer_options()},
                                    *reconciler_));
+    follow_shares();
     flow_records_ = start_flow_exporter(options_, *workers_, *reconciler_, started_on_);
     loops_ = std::make_unique<LoopWatch>(watched_loops(*workers_, *reconciler_, *linux_follower_, *caretaker_,
                                                        flow_records_.get(), bfd_.get(), control_rounds_,
@@ -222,6 +224,7 @@ Status Daemon::serve() {
                                                  eal_->memory_description(), started_at_, started_on_});
     running_->flow_records = flow_records_.get();
     running_->bfd = bfd_.get();
+    running_->shares = plan_watch_.get();
     status_ = std::make_unique<StatusView>(*running_);
     explain_ = std::make_unique<ExplainView>(*running_);
     rpc::ServerOptions server{.tls_cert = options_.tls_cert,
@@ -306,9 +309,11 @@ void Daemon::open_metrics(std::chrono::steady_clock::time_point now) {
 // each logs its result.
 void Daemon::reload() {
     std::string files = blocklist_ ? "the blocklist" : "";
-    if (server_->tls() != nullptr) {
-        files += std::string(files.empty() ? "" : " and ") + "the TLS files";
-    }
+    const auto add = [&files](bool is_read, const char* name) {
+        files += is_read ? (files.empty() ? "" : " and ") + std::string(name) : std::string();
+    };
+    add(plan_watch_ != nullptr, "the plan of shares");
+    add(server_->tls() != nullptr, "the TLS files");
     log::get("control").info("SIGHUP: {}{}; changes of options and ports require a restart",
                              files.empty() ? "there is no file to read again" : files + " will be read again",
                              flow_records_ ? ", the files of flow records will be opened again" : "");
@@ -317,6 +322,9 @@ void Daemon::reload() {
     }
     if (blocklist_) {
         blocklist_->reload();
+    }
+    if (plan_watch_) {
+        plan_watch_->reload();
     }
     if (server_->tls() != nullptr) {
         server_->tls()->reload();

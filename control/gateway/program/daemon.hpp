@@ -31,6 +31,7 @@
 #include "control/gateway/program/twin_ports.hpp"
 #include "control/gateway/rules/blocklist_watch.hpp"
 #include "control/gateway/rules/flow_follower.hpp"
+#include "control/gateway/shares/plan_watch.hpp"
 #include "control/gateway/tables/table_keeper.hpp"
 #include "control/gateway/upgrade/handover.hpp"
 #include "control/gateway/upgrade/upgrade_requests.hpp"
@@ -118,6 +119,8 @@ class Daemon {
     [[nodiscard]] std::optional<adopt::FormerTables> former_tables();
     void put_tables_in_force(const adopt::Report& report);
     void open_bfd();
+    Status read_shares();
+    void follow_shares();
     [[nodiscard]] std::vector<bfd::Twin> bfd_twins() const;
     void open_metrics(std::chrono::steady_clock::time_point now);
     Status open_vips();
@@ -165,6 +168,7 @@ class Daemon {
     std::unique_ptr<drivers::VipAnnouncements> vip_announcements_;  // VipPresenceMode::Addresses and Arp
     StopDrain stop_drain_;
     std::unique_ptr<BlocklistWatch> blocklist_;             // null: no list
+    std::unique_ptr<PlanWatch> plan_watch_;                 // null: no shares. Calls caretaker_
     std::unique_ptr<flow_records::Exporter> flow_records_;  // null: off. Destroyed before the workers
     std::atomic<uint64_t> control_rounds_{0};
     std::unique_ptr<LoopWatch> loops_;  // watches the loops; the caretaker's health endpoints read it

@@ -137,6 +137,7 @@ Status Daemon::load_last_good() {
         log::get("control").info("{} prefixes are blocked by {}", list.prefixes().size(), options_.blocklist);
         reconciler_->block(std::move(list));
     }
+    PENSTOCK_TRY_STATUS(read_shares());
     initial_ = reconciler_->begin(std::move(last_good),
                                   std::make_shared<const drivers::MirroredState>(mirror_->state()));
     handover_.note_step(step::kCompiled);

@@ -20,6 +20,7 @@
 #include "control/gateway/rules/blocklist.hpp"
 #include "control/host/core_plan.hpp"
 #include "control/host/pmd_library.hpp"
+#include "control/shares/plan_text.hpp"
 #include "control/tls/material.hpp"
 #include "drivers/eal/device_string.hpp"
 #include "drivers/eal/host_facts.hpp"
@@ -164,6 +165,12 @@ std::vector<std::string> check_environment(const Options& options, const Machine
                                                  {.authority = "--tls-client-ca"});
         if (!material) {
             lines.push_back(material.error().what);
+        }
+    }
+    // A start with such a file continues with the saved plan, if there is one.
+    if (!options.shares.empty() && options.action == Options::Action::Check) {
+        if (const auto plan = shares::read_plan(options.shares); !plan) {
+            lines.push_back("--shares: " + plan.error().what);
         }
     }
     if (!options.blocklist.empty()) {

@@ -170,6 +170,17 @@ metrics::Reading read_metrics(const Running& running, size_t backends_max) {
                                                 counts.lost[i]);
         }
     }
+    if (running.shares != nullptr) {
+        const auto own = running.shares->shares();
+        out.shares = {
+            .plan_version = own->plan().version, .has_fault = !running.shares->fault().empty(), .shares = {}};
+        for (size_t number = 0; number < own->plan().shares.size(); ++number) {
+            const shares::Role role = own->part_in(static_cast<uint8_t>(number)).role;
+            if (role != shares::Role::None) {
+                out.shares->shares.push_back({number, to_string(role)});
+            }
+        }
+    }
     if (running.bfd != nullptr) {
         const bfd::FrrLink::View view = running.bfd->view();
         out.bfd = {.connected = view.fault.empty(), .sessions = {}};

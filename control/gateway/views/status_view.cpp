@@ -123,6 +123,9 @@ v1::Status StatusView::status() const {
     if (running_.bfd != nullptr) {
         *out.mutable_bfd() = bfd_summary();
     }
+    if (running_.shares != nullptr) {
+        *out.mutable_shares() = shares_summary();
+    }
     if (running_.tls != nullptr) {
         *out.mutable_certificate() = certificate_message(*running_.tls->current(), running_.tls->error(),
                                                          std::chrono::system_clock::now());

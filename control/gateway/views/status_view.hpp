@@ -28,6 +28,7 @@ class StatusView final : public rpc::StatusSource {
     [[nodiscard]] v1::ListNeighboursResponse neighbours() const override;
     [[nodiscard]] v1::ListVipsResponse vips() const override;
     [[nodiscard]] v1::ListBfdSessionsResponse bfd_sessions() const override;
+    [[nodiscard]] v1::ListSharesResponse shares() const override;
     [[nodiscard]] v1::ListFlowsResponse flows() const override;
 
  private:
@@ -35,6 +36,7 @@ class StatusView final : public rpc::StatusSource {
     void add_tables(v1::Tables& out) const;
     void add_flow_records(v1::FlowRecords& out) const;
     [[nodiscard]] v1::Bfd bfd_summary() const;
+    [[nodiscard]] v1::SharesSummary shares_summary() const;
     [[nodiscard]] std::string twin_of(NicPortId port) const;
 
     const Running& running_;

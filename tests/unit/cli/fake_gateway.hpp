@@ -67,6 +67,7 @@ class FakeGateway final : public Gateway {
     Result<v1::ListFlowsResponse> flows() override { return answer(flows_); }
     Result<v1::ListVipsResponse> vips() override { return answer(vips_); }
     Result<v1::ListBfdSessionsResponse> bfd_sessions() override { return answer(bfd_sessions_); }
+    Result<v1::ListSharesResponse> shares() override { return answer(shares_); }
     Result<v1::Explanation> explain(const v1::ExplainRequest& request) override {
         explain_request = request;
         return answer(explanation_);
@@ -119,6 +120,7 @@ class FakeGateway final : public Gateway {
     v1::ListFlowsResponse flows_;
     v1::ListVipsResponse vips_;
     v1::ListBfdSessionsResponse bfd_sessions_;
+    v1::ListSharesResponse shares_;
     v1::Explanation explanation_;
     v1::SetLogLevelResponse log_levels_;
     v1::SetDrainedResponse set_drained_;

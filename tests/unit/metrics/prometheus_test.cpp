@@ -108,6 +108,7 @@ Reading reading() {
     r.bfd = {
         .connected = true,
         .sessions = {{.peer = "192.0.2.2", .twin = "up0", .is_up = true, .times_down = 86, .withheld = 87}}};
+    r.shares = {.plan_version = 88, .has_fault = true, .shares = {{0, "primary"}, {12, "heir"}}};
     r.connections = {.open = 61, .max = 62, .refused_per_source = 63, .refused_all = 64};
     r.tls = {
         .certificate_starts_s = 30, .certificate_expires_s = 32, .authority_expires_s = 33, .broken = true};
@@ -222,6 +223,10 @@ TEST(Metrics, ProbesAndDrain_HC010_DRAIN006) {
                              R"(penstock_flow_records_written_total{destination="collector"} 83)",
                              R"(penstock_flow_records_lost_total{reason="queue"} 84)",
                              R"(penstock_flow_records_lost_total{reason="disk"} 85)",
+                             "penstock_shares_plan_version 88",
+                             "penstock_shares_plan_fault 1",
+                             R"(penstock_share_role{share="0",role="primary"} 1)",
+                             R"(penstock_share_role{share="12",role="heir"} 1)",
                              "penstock_bfd_connected 1",
                              R"(penstock_bfd_session_up{peer="192.0.2.2",twin="up0"} 1)",
                              R"(penstock_bfd_session_downs_total{peer="192.0.2.2",twin="up0"} 86)",

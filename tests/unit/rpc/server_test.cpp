@@ -165,6 +165,7 @@ class FakeGateway final : public StateTarget, public StatusSource, public DebugT
     v1::ListNeighboursResponse neighbours() const override { return {}; }
     v1::ListVipsResponse vips() const override { return {}; }
     v1::ListBfdSessionsResponse bfd_sessions() const override { return {}; }
+    v1::ListSharesResponse shares() const override { return {}; }
     v1::ListFlowsResponse flows() const override { return {}; }
     Result<v1::Explanation> explain(const ExplainQuestion& question) const override {
         if (question.port.value_or(0) != 0) {

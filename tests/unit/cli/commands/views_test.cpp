@@ -291,6 +291,33 @@ TEST(Views, BfdSessions) {
         "         0  detection time expired\n");
 }
 
+TEST(Views, SharesAndTheirGateways) {
+    const auto shares = from_text<v1::ListSharesResponse>(
+        R"(plan_version: 7 gateway_name: "edge-1"
+           shares { number: 0 primary: "edge-1" heir: "edge-2" role: "primary" served: 12 announced: 11 }
+           shares { number: 1 primary: "edge-2" heir: "edge-3" role: "none" vips: "203.0.113.0/28"
+                    vips: "2001:db8::/64" served: 3 }
+           gateways { name: "edge-1" weight: 1 primary_of: 1 }
+           gateways { name: "edge-2" weight: 2 primary_of: 1 heir_of: 1 })");
+    EXPECT_EQ(shares_table(shares, false).text(),
+              "SHARE  PRIMARY  HEIR    ROLE     SERVED  ANNOUNCED\n"
+              "    0  edge-1   edge-2  primary      12         11\n"
+              "    1  edge-2   edge-3  none          3          0\n");
+    EXPECT_EQ(shares_table(shares, true).text(),
+              "SHARE  PRIMARY  HEIR    ROLE     SERVED  ANNOUNCED  VIPS\n"
+              "    0  edge-1   edge-2  primary      12         11  -\n"
+              "    1  edge-2   edge-3  none          3          0  203.0.113.0/28,2001:db8::/64\n");
+    EXPECT_EQ(gateways_table(shares).text(),
+              "NAME    THIS  WEIGHT  PRIMARY-OF  HEIR-OF\n"
+              "edge-1  yes        1           1        0\n"
+              "edge-2  -          2           1        1\n");
+    EXPECT_NE(
+        status_text(from_text<v1::Status>(
+                        R"(shares { plan_version: 7 primary_of: 9 heir_of: 5 fault: "x: no gateway" })"))
+            .find("Shares:           plan version 7, primary of 9, heir of 5; x: no gateway\n"),
+        std::string::npos);
+}
+
 TEST(Views, ServiceDescription) {
     auto services = from_text<v1::ListServicesResponse>(kServices);
     EXPECT_EQ(service_description(services, from_text<v1::ListBackendsResponse>(kBackends)),

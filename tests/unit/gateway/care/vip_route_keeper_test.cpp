@@ -315,6 +315,11 @@ class VipRouteKeeperTest : public testing::Test {
         while (keeper_.work(mirror_, ports_, {metric, withheld}, now_)) {
         }
     }
+    void work_shared(const shares::Plan& plan, const std::string& name, uint32_t metric = kServeMetric) {
+        const auto shares = std::make_shared<const GatewayShares>(plan, name);
+        while (keeper_.work(mirror_, ports_, {metric, "", shares}, now_)) {
+        }
+    }
     VipView view(const std::string& vip) {
         const auto views = keeper_.views();
         const auto found = std::ranges::find(views, ip(vip), &VipView::address);
@@ -352,6 +357,50 @@ TEST_F(VipRouteKeeperTest, RoutesFollowTheServicesAndTheLevel_PRESENCE002) {
     EXPECT_EQ(linux_.own, (std::set<VipRoute>{kA100}));
     keeper_.withdraw();
     EXPECT_TRUE(linux_.own.empty());
+}
+
+shares::Plan three_shares() {
+    const auto vip = [](const char* text) { return std::vector{Prefix::host(IpAddr::parse(text).value())}; };
+    return {.version = 1,
+            .gateways = {{"edge-1"}, {"edge-2"}, {"edge-3"}},
+            .shares = {{vip("203.0.113.1"), "edge-1", "edge-2"},
+                       {vip("203.0.113.2"), "edge-2", "edge-1"},
+                       {vip("203.0.113.3"), "edge-2", "edge-3"}}};
+}
+
+TEST_F(VipRouteKeeperTest, TheRoleInAShareDeterminesTheLevel_PRESENCE002) {
+    serve({"203.0.113.1", "203.0.113.2", "203.0.113.3"});
+    const VipRoute primary{ip("203.0.113.1"), kUp, 100}, heir{ip("203.0.113.2"), kUp, 200};
+    work_shared(three_shares(), "edge-1");
+    EXPECT_EQ(linux_.own, (std::set<VipRoute>{primary, heir}));
+    EXPECT_EQ(view("203.0.113.2").metric, 200U);
+    EXPECT_EQ(view("203.0.113.2").reason, "");
+    EXPECT_FALSE(view("203.0.113.3").is_present);
+    EXPECT_EQ(view("203.0.113.3").reason, "share 2: primary edge-2, heir edge-3");
+    const size_t changes = linux_.seen.size();
+    work_shared(three_shares(), "edge-1");
+    EXPECT_EQ(linux_.seen.size(), changes) << "the same plan again";
+    // A drain prefers every other gateway, and no drain brings a VIP of others here.
+    work_shared(three_shares(), "edge-1", kDrainMetric);
+    EXPECT_EQ(linux_.own, (std::set<VipRoute>{{ip("203.0.113.1"), kUp, 900}, {ip("203.0.113.2"), kUp, 900}}));
+    work_shared(three_shares(), "edge-4");
+    EXPECT_TRUE(linux_.own.empty()) << "a gateway that is not in the plan announces nothing";
+    work();
+    EXPECT_EQ(linux_.own.size(), 3U) << "without a plan";
+}
+
+TEST_F(VipRouteKeeperTest, ANewPlanChangesALevelWithoutAGap_PRESENCE002) {
+    serve({"203.0.113.1"});
+    work_shared(three_shares(), "edge-2");
+    shares::Plan next = three_shares();
+    std::swap(next.shares[0].primary, next.shares[0].heir);
+    linux_.seen.clear();
+    work_shared(next, "edge-2");
+    ASSERT_EQ(linux_.seen.size(), 2U);
+    EXPECT_EQ(linux_.seen[0].kind, Kind::Add);
+    EXPECT_EQ(linux_.seen[0].route.metric, 100U);
+    EXPECT_EQ(linux_.seen[1].kind, Kind::Remove);
+    EXPECT_EQ(linux_.seen[1].route.metric, 200U);
 }
 
 TEST_F(VipRouteKeeperTest, ALostLinkMovesOrWithdrawsARouteInTheNextRound_PRESENCE002) {

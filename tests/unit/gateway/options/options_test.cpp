@@ -535,6 +535,20 @@ TEST(Options, Bfd_IsTheSocketOfFrr) {
     EXPECT_FALSE(parse({"--bfd", "frr:/" + std::string(107, 'x')})) << "longer than a socket's path";
 }
 
+TEST(Options, SharesRequireRoutesAndDetermineTheLevel) {
+    EXPECT_EQ(parse({})->shares, "");
+    EXPECT_EQ(parse({"--shares", "/etc/penstock/shares", "--vip-presence", "routes"})->shares,
+              "/etc/penstock/shares");
+    for (const char* const presence : {"off", "addresses", "arp"}) {
+        EXPECT_EQ(parse({"--shares", "/x", "--vip-presence", presence}).error().what,
+                  "--shares: requires --vip-presence routes");
+    }
+    EXPECT_EQ(parse({"--shares", "/x", "--vip-presence", "routes", "--gateway-name", "edge 1"}).error().what,
+              "--shares: requires a --gateway-name of letters, digits, '.', '-' and '_'");
+    EXPECT_EQ(parse({"--shares", "/x", "--vip-presence", "routes", "--vip-standby", "on"}).error().what,
+              "--shares: excludes --vip-standby: the plan determines the level of each VIP");
+}
+
 TEST(Options, AllMistakesAreReportedAtOnce) {
     EXPECT_EQ(parse({"--workers", "x", "--mode", "node", "--label", "zone", "--label", "a=b",
                      "--withdraw-empty", "--port", kPort, "--port", "device=net_null0;twin=p1;mtu=1"})
@@ -595,6 +609,7 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
                                "--sync-limit",
                                "--vip-presence",
                                "--bfd",
+                               "--shares",
                                "--withdraw-empty",
                                "--blocklist",
                                "--flow-rules",

@@ -127,6 +127,13 @@ TEST_F(EnvironmentCheck, EachMistakeIsOneLine) {
          "net_null0",
          "--state-file: " + at("run") + " is a folder; name a file"},
         {{"--flow-log", at("file")}, "net_null0", "--flow-log: " + at("file") + " is a file; name a folder"},
+        {{"--shares", at("file"), "--vip-presence", "routes", "--check-config"},
+         "net_null0",
+         "--shares: " + at("file") +
+             ": line 1: \"hello\" is not version, gateway, shares, share or end; the last line is not `end`: "
+             "the file is not complete; no version: add `version 1`, and raise the number with each change; "
+             "no "
+             "gateway"},
         {{"--blocklist", at("file")},
          "net_null0",
          "--blocklist: " + at("file") + ": line 1: \"hello\" is neither a prefix nor an address"},

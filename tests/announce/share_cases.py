@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shares of two gateways (--shares): each VIP has one gateway that routers prefer, and one that takes over."""
+import os
+import signal
+
+from bgp_cases import GATEWAY_AS, ROUTER_AS, SECOND_AS, SLICES, start, until_learned
+from daemons import Frr
+from fixture import LB_IP, case, check, equal, until
+from lab import gateway as gw
+from lab import network as net
+from manifests import service
+
+OTHER_VIP = "203.0.113.21"
+FIRST, SECOND = "edge-1", "edge-2"
+
+
+class Plan:
+    """The file of both gateways. Replaced by rename, as configuration tools do."""
+
+    def __init__(self, lab):
+        self.path = lab.run.file("shares")
+        self._version = 0
+
+    def write(self, primary_of_first=FIRST, version=None):
+        self._version = version or self._version + 1
+        heir = SECOND if primary_of_first == FIRST else FIRST
+        with open(self.path + ".new", "w") as file:
+            file.write(f"version {self._version}\ngateway {FIRST}\ngateway {SECOND}\nshares 2\n"
+                       f"share 0 vips={LB_IP} primary={primary_of_first} heir={heir}\n"
+                       f"share 1 vips={OTHER_VIP} primary={SECOND} heir={FIRST}\nend\n")
+        os.rename(self.path + ".new", self.path)
+
+
+def begin(lab):
+    lab.plan = Plan(lab)
+    lab.plan.write()
+    lab.second = gw.Gateway(lab.network, lab.run, lab.gateway.build, place=gw.SECOND)
+    lab.second.more_options = ["--vip-presence", "routes", "--shares", lab.plan.path]
+    start(lab, service("web", 80, ingress_ips=[LB_IP, OTHER_VIP]), *SLICES[:1],
+          peers={net.UPLINK: GATEWAY_AS, net.SECOND_UPLINK: SECOND_AS},
+          options=["--shares", lab.plan.path])
+    lab.network.add_second_gateway(LB_IP)
+    lab.network.ip("client", f"route del {LB_IP}/32 via {net.SECOND_UPLINK}")
+    lab.run.reserve_hugepages(lab.second.memory_mb)
+    lab.second.start_daemon()
+    lab.network.start("gateway-2", [lab.second.program("penstock-sync"), "--manifests", lab.manifests, "--gateway", lab.second.address,
+                                    "--listen", "off", "--http", "off"], "penstock-sync-2.log")
+    beside = Frr(lab, "gateway-2", net.SECOND_UPLINK, SECOND_AS, {net.SECOND_CLIENT: ROUTER_AS})
+    beside.start(announces=True)
+    beside.until_established()
+    until_via(lab, {LB_IP: net.UPLINK, OTHER_VIP: net.SECOND_UPLINK})
+
+
+def until_via(lab, via):
+    return until(f"the router has {via}", lambda: lab.router.learned() == via, patience_s=60)
+
+
+def metrics_of(gateway):
+    return {vip["address"]: vip.get("metric", 0) for vip in gateway.json("get", "vips")}
+
+
+@case()
+def each_vip_has_a_primary_and_an_heir_PRESENCE002(lab):
+    begin(lab)
+    equal(metrics_of(lab.gateway), {LB_IP: 100, OTHER_VIP: 200}, "metrics of the first gateway")
+    equal(metrics_of(lab.second), {LB_IP: 200, OTHER_VIP: 100}, "metrics of the second gateway")
+    for vip in (LB_IP, OTHER_VIP):
+        equal(lab.get(vip).status, 200, f"a request to {vip}")
+    [first, second] = lab.gateway.json("get", "shares")
+    equal((first["role"], first["served"], first["announced"]), ("primary", 1, 1), "share 0 at the first gateway")
+    equal((second["role"], second["primary"], second["heir"]), ("heir", SECOND, FIRST), "share 1 at the first gateway")
+    equal([gateway["name"] for gateway in lab.second.json("get", "gateways")], [FIRST, SECOND], "gateways of the plan")
+    exposed = lab.network.run("gateway", "curl", "-s", "http://127.0.0.1:9105/metrics").stdout
+    check('penstock_share_role{share="1",role="heir"} 1\n' in exposed, "metric of the role")
+
+    os.kill(lab.gateway.daemon.pid, signal.SIGKILL)
+    lab.gateway.daemon.wait()
+    lost_ms = until_via(lab, {LB_IP: net.SECOND_UPLINK, OTHER_VIP: net.SECOND_UPLINK})
+    equal(lab.get(LB_IP).status, 200, "a request to the VIP of the lost gateway")
+    lab.gateway.start_daemon()
+    until_via(lab, {LB_IP: net.UPLINK, OTHER_VIP: net.SECOND_UPLINK})
+    equal(lab.get(LB_IP).status, 200, "a request after the return")
+    lab.remarks.append(f"with a hold time of 3 s, the heir has the VIP {lost_ms:.0f} ms after kill -9")
+
+
+@case()
+def a_new_plan_moves_a_share_and_a_wrong_one_changes_nothing_PRESENCE002(lab):
+    begin(lab)
+    lab.plan.write(primary_of_first=SECOND)
+    moved_ms = until_via(lab, {LB_IP: net.SECOND_UPLINK, OTHER_VIP: net.SECOND_UPLINK})
+    equal(lab.get(LB_IP).status, 200, "a request to the moved VIP")
+    equal(metrics_of(lab.gateway), {LB_IP: 200, OTHER_VIP: 200}, "metrics of the first gateway")
+
+    def refused(reason):
+        for name in ("penstockd.log", "penstockd-2.log"):
+            until(f"{name} has the refusal", lambda name=name: reason in read(lab, name), patience_s=60)
+        equal(metrics_of(lab.gateway), {LB_IP: 200, OTHER_VIP: 200}, "metrics after a refused plan")
+
+    lab.plan.write(version=1)
+    refused("version 1 is older than version 2, which is in force")
+    with open(lab.plan.path, "w") as file:
+        file.write("version 3\nend\n")
+    refused("shares: no gateway")
+    status = lab.gateway.ctl("status").stdout
+    check("plan version 2, primary of 0, heir of 2; " in status and "no gateway" in status, f"status:\n{status}")
+    equal(lab.get(LB_IP).status, 200, "a request afterwards")
+    os.kill(lab.gateway.daemon.pid, signal.SIGTERM)
+    lab.gateway.daemon.wait()
+    lab.gateway.start_daemon()
+    until("a restart continues with the plan in force", lambda: metrics_of(lab.gateway) == {LB_IP: 200, OTHER_VIP: 200}, patience_s=60)
+    lab.plan.write(version=4)
+    until_via(lab, {LB_IP: net.UPLINK, OTHER_VIP: net.SECOND_UPLINK})
+    equal(lab.get(LB_IP).status, 200, "a request after a complete file")
+    lab.remarks.append(f"the share has moved {moved_ms:.0f} ms after the file")
+
+
+def read(lab, name):
+    with open(lab.run.file(name), errors="replace") as file:
+        return file.read()
