@@ -20,6 +20,7 @@ constexpr uint32_t kNamesChange =
     IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF;
 // IN_ATTRIB: a file made readable.
 constexpr uint32_t kContentsChange = IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB;
+constexpr int kLinksMax = 40;  // as for the kernel (ELOOP)
 
 }  // namespace
 
@@ -67,19 +68,29 @@ void FileWatch::add(const fs::path& folder, const std::string& only_name, std::m
 // Outermost first: anything created meanwhile is either found by the next step or reported by the last watch.
 void FileWatch::rearm() {
     std::map<int, std::string> watched;
-    fs::path folder;
-    for (const fs::path& name : path_) {
-        if (!folder.empty()) {
-            add(folder, name.string(), watched);
+    const auto watch_way = [&](const fs::path& path) {
+        fs::path folder;
+        for (const fs::path& name : path) {
+            if (!folder.empty()) {
+                add(folder, name.string(), watched);
+            }
+            folder /= name;
         }
-        folder /= name;
-    }
+    };
+    watch_way(path_);
     std::error_code error;
     if (fs::is_directory(path_, error)) {
         add(path_, "", watched);
-    } else if (const fs::path target = fs::weakly_canonical(path_, error);
-               !error && target.parent_path() != path_.parent_path()) {
-        add(target.parent_path(), target.filename().string(), watched);  // one file, through a link
+    } else {
+        // One file, through links: each of them may be replaced, also one in its own folder.
+        fs::path link = path_;
+        for (int hops = 0; hops < kLinksMax && fs::is_symlink(link, error); ++hops) {
+            link = (link.parent_path() / fs::read_symlink(link, error)).lexically_normal();
+            watch_way(link);
+        }
+        if (const fs::path target = fs::weakly_canonical(path_, error); !error && target != path_) {
+            add(target.parent_path(), target.filename().string(), watched);
+        }
     }
     for (const auto& [descriptor, name] : watched_) {
         if (!watched.contains(descriptor)) {
