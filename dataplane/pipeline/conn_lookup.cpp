@@ -46,9 +46,12 @@ void count_misplaced(WorkerContext& ctx, const Burst& burst, uint32_t i) noexcep
 // owns nearly every flow that it receives, and a hit makes computing the owner unnecessary. That computation
 // measured 50 % of the rest of the per-packet cost. The owner is computed after a miss. On other ports most
 // packets belong to other workers, and the lookup would be wasted. A packet that was handed over has been
-// placed by its sender, on this worker.
-PENSTOCK_ALWAYS_INLINE bool looks_first(const WorkerContext& ctx, const Arrival& arrival) noexcept {
-    return arrival.note.handoffs > 0 || ctx.ports[arrival.port.value].promises.flow_stays_on_queue;
+// placed by its sender, on this worker. Fragments are always placed: the worker of their datagram may have a
+// connection of the same key that whole datagrams do not reach any more.
+PENSTOCK_ALWAYS_INLINE bool looks_first(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
+    const Arrival& arrival = burst.arrival[i];
+    return !burst.parsed[i].is_fragment &&
+           (arrival.note.handoffs > 0 || ctx.ports[arrival.port.value].promises.flow_stays_on_queue);
 }
 
 Candidates candidates_from_host(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
@@ -71,7 +74,7 @@ void place_flows(WorkerContext& ctx, Burst& burst) noexcept {
     PacketList own;
     for (uint32_t at = 0; at < burst.flows.count; ++at) {
         const uint32_t i = burst.flows.at[at];
-        if (!looks_first(ctx, burst.arrival[i])) {
+        if (!looks_first(ctx, burst, i)) {
             place_packet(ctx, burst, i, Ask::ReceiverFirst);
         }
         if (burst.under_way(i)) {

@@ -269,10 +269,8 @@ void hand_over(WorkerContext& ctx, WorkerIo& io, const Burst& burst, uint32_t i,
     if (note.handoffs == 0 && !note.from_host) {
         ctx.count(burst.arrival[i].port).handed_off.add(1);
     }
-    ++note.handoffs;
-    note.ip_checksum_checked = true;  // by classify: what it refuses is not handed over
     mbuf->port = burst.arrival[i].port.value;
-    mbuf->hash.usr = note.packed();
+    mbuf->hash.usr = note.crossing().packed();
     OutBuffer& out = io.handoff[to.value];
     out.packets[out.count++] = mbuf;
 }

@@ -236,8 +236,7 @@ void World::send_misplaced(std::span<const Frame> frames, InstructionCount& coun
         for (uint32_t i = 0; i < burst_.count; ++i) {
             PENSTOCK_CHECK(burst_.verdict[i] == Verdict::Handoff && burst_.handoff_to[i] == WorkerId{0});
             pipeline::Arrival how = burst_.arrival[i];
-            ++how.note.handoffs;
-            how.note.ip_checksum_checked = true;
+            how.note = how.note.crossing();
             handed_.add(nullptr, burst_.data[i], burst_.length[i], burst_.capacity[i], how);
         }
         context().begin_round(&snapshot_, now_);

@@ -89,6 +89,8 @@ PacketResult StoppedWorkers::run(std::vector<uint8_t> frame, NicPortId port, Wor
         burst_.count = 0;
         burst_.add(nullptr, buffer.data() + kHeadroom, static_cast<uint16_t>(frame.size()),
                    static_cast<uint16_t>(frame.size() + kTailroom), arrival, kHeadroom);
+        burst_.looks_first =
+            arrival.note.handoffs > 0 || own.ports[arrival.port.value].promises.flow_stays_on_queue;
         pipeline::run_stages(own, burst_);
         own.own_segments.count = 0;
         frame.assign(burst_.data[0], burst_.data[0] + burst_.length[0]);
@@ -96,8 +98,7 @@ PacketResult StoppedWorkers::run(std::vector<uint8_t> frame, NicPortId port, Wor
             break;
         }
         arrival = burst_.arrival[0];
-        ++arrival.note.handoffs;
-        arrival.note = pipeline::HandoffNote::unpacked(arrival.note.packed());
+        arrival.note = arrival.note.crossing();
         self = burst_.handoff_to[0];
     }
     const Verdict verdict = burst_.verdict[0];

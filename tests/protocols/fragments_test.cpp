@@ -332,6 +332,44 @@ TEST_P(Fragments, OfTcpSegmentsFollowTheirConnection_NAT007) {
                     cut(to_endpoint().tcp(port, 9376, "PA").seq(8).ack(91).payload(data).build(), 9, 600)));
 }
 
+// Two workers may have a connection of one key, after the path of a client has changed to a port with
+// another rule of placement. The worker of a datagram may be the one whose connection whole datagrams do not
+// reach any more.
+TEST_P(Fragments, AreServedByTheConnectionOfWholeDatagrams_NAT007) {
+    gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
+    if (workers == 1 || source == lb::SourceMode::Keep) {
+        return;  // there is one connection
+    }
+    const auto promise = [this](bool stays) {
+        for (uint32_t w = 0; w < workers; ++w) {
+            gateway.worker(w).ports[kUp.value].promises.flow_stays_on_queue = stays;
+        }
+    };
+    constexpr WorkerId kFormer{0};
+    L4Port client_port = 6000;
+    Outcome kept, moved;
+    do {
+        const Frame query = ends.from_client().udp(++client_port, 53).payload("?").build();
+        promise(true);
+        kept = gateway.send(query, kUp, kFormer);
+        ASSERT_EQ(kept.worker, kFormer) << "opened where it arrived";
+        promise(false);
+        moved = gateway.send(query, kUp, any_queue());
+        ASSERT_EQ(moved.verdict, Verdict::Transmit);
+    } while (moved.worker == kFormer);  // this key has the same owner under both rules
+    const uint16_t port = key_of(moved.frame).source_port;
+    ASSERT_NE(port, key_of(kept.frame).source_port) << "two connections of one key";
+    for (uint32_t id = 1; id <= 64; ++id) {
+        const Frames pieces =
+            cut(ends.from_client().udp(client_port, 53).payload(payload_of(100)).build(), id, 48);
+        const Outcome first = gateway.send(pieces[0], kUp, any_queue());
+        ASSERT_EQ(first.verdict, Verdict::Transmit);
+        packet::Parsed parsed;
+        ASSERT_TRUE(packet::parse(first.frame, parsed).has_value());
+        EXPECT_EQ(load<Be16>(first.frame.data() + parsed.l4_offset).host(), port) << "datagram " << id;
+    }
+}
+
 TEST_P(Fragments, CarryAnAbsentUdpChecksumAsItIs_NAT007_NAT001) {
     gateway.publish({service_on_both(Protocol::Udp, 53, 5353, source)});
     const uint16_t port = open();

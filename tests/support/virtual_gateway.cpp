@@ -533,6 +533,13 @@ void VirtualGateway::run(WorkerId worker, std::span<InFlight> packets, std::span
             burst.add(nullptr, packet.frame.data() + kHeadroom, static_cast<uint16_t>(length),
                       static_cast<uint16_t>(length + kTailroom), packet.arrival, kHeadroom);
         }
+        // As rx.cpp does for a receive queue and for the handoff ring.
+        burst.looks_first = std::ranges::all_of(taken, [&](const InFlight& packet) {
+            const pipeline::Arrival& arrival = packet.arrival;
+            return arrival.note.handoffs > 0 ||
+                   (!arrival.note.from_host &&
+                    context.ports[arrival.port.value].promises.flow_stays_on_queue);
+        });
         pipeline::stages_of(context)(context, burst);
         collect_own_segments(context);
         std::vector<std::pair<WorkerId, InFlight>> handed;
@@ -544,8 +551,7 @@ void VirtualGateway::run(WorkerId worker, std::span<InFlight> packets, std::span
             if (burst.verdict[i] == Verdict::Handoff &&
                 packet.handoffs < pipeline::handoffs_max(options_.workers)) {
                 packet.arrival = burst.arrival[i];
-                ++packet.arrival.note.handoffs;
-                packet.arrival.note = pipeline::HandoffNote::unpacked(packet.arrival.note.packed());
+                packet.arrival.note = packet.arrival.note.crossing();
                 ++packet.handoffs;
                 handed.emplace_back(burst.handoff_to[i], std::move(packet));
                 continue;

@@ -74,6 +74,7 @@ void join_flows(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
                                               {.receiver = arrival.note.receiver,
                                                .port = arrival.port,
                                                .promises = ctx.ports[arrival.port.value].promises});
+    burst.looks_first = false;
     burst.has_v6 |= parsed.family == IpFamily::V6;
     burst.flows.add(i);
 }

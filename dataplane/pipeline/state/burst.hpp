@@ -46,8 +46,8 @@ static_assert(limits::kBurstMax <= 256);
 
 struct Burst {
     uint32_t count = 0;
-    // All packets are looked up on this worker before their owner is computed. Set by rx; false: conn_lookup
-    // decides for each packet.
+    // All packets are looked up on this worker before their owner is computed. Set by rx; a first fragment
+    // resets it. False: conn_lookup decides for each packet.
     bool looks_first = false;
     std::array<rte_mbuf*, limits::kBurstMax> handle{};  // opaque here; null in tests without EAL
     std::array<uint8_t*, limits::kBurstMax> data{};     // first byte of the Ethernet header

@@ -40,6 +40,14 @@ struct HandoffNote {
     DatagramIndex waited_for;
 
     [[nodiscard]] constexpr bool has_waited() const noexcept { return waited_for.is_set(); }
+    // The note as it arrives on the next worker. A packet with a bad IPv4 header is dropped by classify, and
+    // no stage before a handoff changes the header.
+    [[nodiscard]] constexpr HandoffNote crossing() const noexcept {
+        HandoffNote next = unpacked(packed());
+        ++next.handoffs;
+        next.ip_checksum_checked = true;
+        return next;
+    }
 
     [[nodiscard]] constexpr uint32_t packed() const noexcept {
         return uint32_t{tried} | uint32_t{handoffs} << 8 | uint32_t{receiver.value} << 16 |
