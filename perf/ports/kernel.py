@@ -24,7 +24,7 @@ class Network(net.Network):
         for number, (name, mac) in enumerate(zip((UPLINK, CLUSTER), macs)):
             self.join(ROLE, name, "load", f"load{number}")
             self.ip(ROLE, f"link set {name} address {mac}")
-            self.run(ROLE, "sh", "-c", f"echo {1 << worker_cpu:x} >/sys/class/net/{name}/queues/rx-0/rps_cpus")
+            steer(self, ROLE, name, worker_cpu)
         self.sysctl(ROLE, "ipv4/ip_forward", 1)
         for name in ("all", UPLINK, CLUSTER):
             self.sysctl(ROLE, f"ipv4/conf/{name}/rp_filter", 0)
@@ -105,7 +105,7 @@ class DirectLink(net.Network):
         self.sysctl(self.ROLE, "ipv6/conf/default/disable_ipv6", 1)
         self.join(self.ROLE, "load0", self.ROLE, "load1")
         for name in ("load0", "load1"):
-            self.run(self.ROLE, "sh", "-c", f"echo {1 << worker_cpu:x} >/sys/class/net/{name}/queues/rx-0/rps_cpus")
+            steer(self, self.ROLE, name, worker_cpu)
 
     def cycles(self, generator, ticks_per_second, seconds):
         """Softirq cycles of a frame, at saturation, from one window."""
@@ -115,6 +115,14 @@ class DirectLink(net.Network):
         if frames < 1_000:
             raise RuntimeError(f"only {frames} frames passed the veth pair")
         return (softirq_seconds(self._cpu) - before) * ticks_per_second / frames
+
+
+def steer(network, role, interface, cpu):
+    """Packets of the interface are handled on this CPU (RPS). The kernel's mask has groups of 32 bits."""
+    groups = [f"{(1 << cpu) >> shift & 0xffffffff:08x}" for shift in range(cpu // 32 * 32, -1, -32)]
+    done = network.run(role, "sh", "-c", f"echo {','.join(groups)} >/sys/class/net/{interface}/queues/rx-0/rps_cpus")
+    if done.returncode != 0:
+        raise RuntimeError(f"{interface}: packets cannot be steered to CPU {cpu}: {done.stderr.strip()}")
 
 
 def softirq_seconds(cpu=None):
@@ -128,6 +136,9 @@ def softirq_seconds(cpu=None):
 
 
 def most_connections():
-    with open("/proc/sys/net/netfilter/nf_conntrack_max") as limit:
-        return int(limit.read())
+    try:
+        with open("/proc/sys/net/netfilter/nf_conntrack_max") as limit:
+            return int(limit.read())
+    except FileNotFoundError:  # until the first rule loads the module
+        return 65_536
 

@@ -18,6 +18,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -193,6 +194,13 @@ class Part:
         return self._run
 
     def __exit__(self, failure, *_):
+        held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+        try:
+            self._undo(failure)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, held)
+
+    def _undo(self, failure):
         if failure is None or failure is KeyboardInterrupt:
             self._run.undo()
             return
@@ -277,8 +285,12 @@ def kernel_nat(options, rows):
 def worker_cycles(options):
     """Cycles per packet of a whole worker on memory rings, from scripts/bench worker; None if it cannot run."""
     program = os.path.join(options.build, "perf/worker/worker_bench")
-    done = subprocess.run(["taskset", "-c", str(options.worker_cpu), program, "--quick", "--sizes", "1k", "--windows", "5", "--v4-only",
-                           "--warm-only"], capture_output=True, text=True, timeout=120)
+    try:
+        done = subprocess.run(["taskset", "-c", str(options.worker_cpu), program, "--quick", "--sizes", "1k", "--windows", "5", "--v4-only",
+                               "--warm-only"], capture_output=True, text=True, timeout=120)
+    except subprocess.TimeoutExpired:
+        print("# the worker on memory rings was not measured within 120 s")
+        return None
     found = [float(cycles) for cycles in re.findall(r"^worker\.v4\.(?:forward|reply)\S*\.min (\S+) ", done.stdout, re.MULTILINE)]
     if done.returncode != 0 or not found:
         print(f"# the worker on memory rings could not be measured: {done.stderr.strip()[-200:]}")
@@ -336,7 +348,9 @@ def options_of(arguments):
         options.kinds = [kinds[name] for name in options.kinds.split(",") if name] + [links.variant(text) for text in options.variant]
     except ValueError as text:
         parser.error(f"--variant {text}: NAME:DRIVER with a driver memif, tap, af_packet or af_xdp")
-    needed = (options.windows * options.rounds + 1) * options.new + FLOWS
+    if options.check:
+        parser.error("--check is the only option then, and the first word")
+    needed = (options.windows + 1) * options.new + FLOWS  # of one penstockd; each round starts another
     if needed > options.connections or (options.kernel and options.new + FLOWS > kernel.most_connections()):
         parser.error(f"--new {options.new}: the trials open {needed} connections, more than fit in a table")
     return options

@@ -5,8 +5,11 @@ flowgen   one client sends to FLOWGEN_VIPS addresses in turn, one flow each, and
           same link: the endpoints of these VIPs are on the clients' side
 txonly    one client, one flow, sends as fast as it can and receives nothing; its endpoint is behind the other port
 """
+import os
 import re
+import select
 import subprocess
+import time
 
 from bed import FIRST_IN_LINE, let_session_go_first
 
@@ -60,12 +63,15 @@ class Testpmd:
 
     def _until_prompt(self):
         """The output up to the next prompt. testpmd ends its prompt without a newline."""
-        seen = b""
+        seen, deadline = b"", time.monotonic() + PATIENCE_S
+        pipe = self._process.stdout.fileno()
         while not seen.endswith(PROMPT.encode()):
-            byte = self._process.stdout.read1(1)
-            if not byte:
+            if not select.select([pipe], [], [], max(0, deadline - time.monotonic()))[0]:
+                raise RuntimeError(f"testpmd has no prompt after {PATIENCE_S} s: {seen[-500:].decode(errors='replace')} (log: {self._log_path})")
+            more = os.read(pipe, 1 << 16)
+            if not more:
                 raise RuntimeError(f"testpmd ended with {self._process.wait()}: {seen[-500:].decode(errors='replace')} (log: {self._log_path})")
-            seen += byte
+            seen += more
         self._log.write(seen)
         self._log.flush()
         return seen.decode(errors="replace")
