@@ -126,7 +126,9 @@ void check_hugepages(const Subject& subject, Findings& findings) {
     }
     const HugepageSize size = subject.needs.hugepage_size;
     const bool is_any = size == HugepageSize::Any;
-    const uint64_t wanted_kb = drivers::whole_pages_mb(subject.needs.memory_mb, size) * kKbPerMb;
+    // Tables and packet buffers have pages of their own: rounding each up takes one page of 1 GB more.
+    const uint64_t more_kb = size == HugepageSize::Large1G ? drivers::page_kb(size) : 0;
+    const uint64_t wanted_kb = drivers::whole_pages_mb(subject.needs.memory_mb, size) * kKbPerMb + more_kb;
     const uint64_t missing_kb = wanted_kb > available_kb ? wanted_kb - available_kb : 0;
     const auto needed = std::ranges::find_if(pools, &PoolOfNode::is_needed);
     const PoolOfNode& first = needed == pools.end() ? pools.front() : *needed;

@@ -79,6 +79,7 @@ Result<std::unique_ptr<TableKeeper>> TableKeeper::open(const TableKeeperOptions&
     }
     const bool is_chosen = options.folder != "auto";
     std::vector<std::string> folders{options.folder};
+    std::vector<std::string> former;  // folders of starts with another --hugepage-size, only to be read
     std::string absent;
     if (!is_chosen) {
         const bool is_any = options.hugepage_size == HugepageSize::Any;
@@ -87,12 +88,22 @@ Result<std::unique_ptr<TableKeeper>> TableKeeper::open(const TableKeeperOptions&
                                       : is_any        ? drivers::hugetlbfs_of(size, kDefaultHugetlbfs, "")
                                                       : drivers::hugetlbfs_of(size, kDefaultHugetlbfs);
         folders = default_table_folders(options.state_file, hugetlbfs);
+        for (const HugepageSize other : {HugepageSize::Small2M, HugepageSize::Large1G}) {
+            const std::string mount = drivers::hugetlbfs_of(other, kDefaultHugetlbfs);
+            const std::string folder = default_table_folders(options.state_file, mount).front();
+            std::error_code error;
+            if (!mount.empty() && std::ranges::find(folders, folder) == folders.end() &&
+                std::filesystem::is_directory(folder, error)) {
+                former.push_back(folder);
+            }
+        }
         if (hugetlbfs.empty() && !is_any) {
             absent = std::string("no hugetlbfs with pages of ") + drivers::text_of_page(size) +
                      " is mounted: mount -t hugetlbfs -o pagesize=" + drivers::word_of_page(size) +
                      " none FOLDER";
         }
     }
+    folders.insert(folders.end(), former.begin(), former.end());
     PENSTOCK_TRY_STATUS(keeper->open_folders(
         folders, !is_chosen, options.is_successor ? TableFolder::Lock::Later : TableFolder::Lock::Now));
     if (status.remark.empty()) {
@@ -110,6 +121,9 @@ Result<std::unique_ptr<TableKeeper>> TableKeeper::open(const TableKeeperOptions&
                                .affinity_bytes = lb::AffinityTable::memory_needed(options.affinity_entries),
                                .tables = conn::describe_tables(connections)};
     for (const TableFolder& folder : keeper->folders_) {
+        if (std::ranges::find(former, folder.path()) != former.end()) {
+            continue;
+        }
         if (auto created = keeper->create_file(folder, keeper->generation_ + 1, sizes); !created) {
             status.remark = created.error().what;
             continue;
