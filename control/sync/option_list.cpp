@@ -136,7 +136,7 @@ void add_operation(OptionSet& set, Options& options) {
     set.group("Operation");
     set.add("coalesce-ms", duration(options.coalesce, {0, kCoalesceMax.count(), "ms"}, "MS"),
             "Window in which changes are merged into one update, 0-1000 ms. The first change after an idle "
-            "period is sent at once. 0: every change is sent separately");
+            "period is sent after at most 3 ms. 0: every change is sent separately");
     set.add("audit-period-s",
             duration(options.audit_period, {1, std::chrono::seconds(kAuditPeriodMax).count(), "seconds"},
                      "SECONDS"),

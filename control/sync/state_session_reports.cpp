@@ -64,7 +64,7 @@ Status StateSession::on_applied(const v1::Applied& answer, Time now) {
             " us: " + std::to_string(answer.services_size()) + " service ports changed, " +
             std::to_string(flight.services) + " in all; " + us(now - since) +
             " us after the change, of which " + us(std::max(flight.begun, since) - since) +
-            " us before its evaluation");
+            " us before it was sent");
     if (flight.audit) {
         count_differences(answer, flight);
     }
