@@ -287,6 +287,7 @@ void vip_families(const VipReading& vips, std::vector<MetricFamily>& out) {
     add(presence, {{"presence", "address"}, {"metric", ""}}, static_cast<double>(vips.addresses));
     add(presence, {{"presence", "arp"}, {"metric", ""}}, static_cast<double>(vips.answered));
     add(presence, {{"presence", "none"}, {"metric", ""}}, static_cast<double>(vips.absent));
+    add(presence, {{"presence", "other"}, {"metric", ""}}, static_cast<double>(vips.others));
     out.push_back(std::move(presence));
     out.push_back(single(gauge("penstock_vip_foreign_routes",
                                "VIPs that another program of the host has a route for in the main table"),

@@ -99,6 +99,7 @@ struct VipReading {
     uint64_t addresses = 0;               // on twins
     uint64_t answered = 0;                // by workers on the link; not in `routes`
     uint64_t absent = 0;                  // none of these
+    uint64_t others = 0;                  // announced by other gateways, by the plan of shares
     uint64_t conflicts = 0;               // another program has a route for them
 };
 

@@ -113,6 +113,8 @@ alert("LastGoodInForce", "configuration", "warning", "penstock_last_good_in_forc
       {series("penstock_last_good_in_force", GW): "1+0x120"}, {series("penstock_last_good_in_force", GW): "0+0x120"})
 on_gauge("VipsWithheld", "configuration", "warning", "penstock_vips_withheld", "== 1", "10m", f"The state of its Node withholds the VIPs {AT}",
          "penstockctl status has the reason.", "1+0", "0+0")
+on_gauge("SharesPlanFault", "configuration", "warning", "penstock_shares_plan_fault", "== 1", "10m", f"The plan of shares {AT} is not in force or not saved",
+         "The line Shares of penstockctl status has the reason. The gateway continues with the plan of before.", "1+0", "0+0")
 alert("VipsNotAnnounced", "configuration", "warning", 'penstock_vips{presence="none"}', "> 0", "15m", f"VIPs {AT} are not announced",
       "penstockctl get vips has the reason of each.",
       {series("penstock_vips", GW + ',presence="none",metric=""'): "3+0x120", series("penstock_drained", GW): "0+0x120",

@@ -58,6 +58,7 @@ struct VipView {
     bool is_answered = false;  // workers answer ARP and ND for it
     std::string reason;        // why it is not present, or not as wanted; "": it is
     bool has_foreign_route = false;
+    bool is_of_others = false;  // by the plan of shares, other gateways announce it
     bool operator==(const VipView&) const = default;
 };
 inline constexpr const char* kVipOfHost = "the address belongs to the gateway host";

@@ -59,9 +59,10 @@ void apply_share(const GatewayShares& shares, PlannedVip& vip) {
     const GatewayShares::Part& part = shares.part_of(vip.address);
     if (part.role == shares::Role::Heir) {
         vip.metric = std::max(vip.metric, kStandByMetric);
-    } else if (part.role == shares::Role::None && vip.port.is_set()) {
+    } else if (part.role == shares::Role::None) {
         vip.port = {};
         vip.reason = part.reason;
+        vip.is_of_others = true;
     }
 }
 
@@ -390,6 +391,7 @@ std::vector<VipView> VipRouteKeeper::views() const {
             view.reason = failed->second.reason;
         }
         view.has_foreign_route = std::ranges::binary_search(conflicts_, vip.address);
+        view.is_of_others = vip.is_of_others;
     }
     return views;
 }

@@ -39,6 +39,7 @@ struct PlannedVip {
     NicPortId port;      // unset: no route
     std::string reason;  // then: why
     uint32_t metric = 0;
+    bool is_of_others = false;  // by the plan of shares
 };
 
 struct VipPlanInputs {

@@ -310,7 +310,7 @@ void Daemon::open_metrics(std::chrono::steady_clock::time_point now) {
 void Daemon::reload() {
     std::string files = blocklist_ ? "the blocklist" : "";
     const auto add = [&files](bool is_read, const char* name) {
-        files += is_read ? (files.empty() ? "" : " and ") + std::string(name) : std::string();
+        files += is_read ? (files.empty() ? "" : ", ") + std::string(name) : std::string();
     };
     add(plan_watch_ != nullptr, "the plan of shares");
     add(server_->tls() != nullptr, "the TLS files");

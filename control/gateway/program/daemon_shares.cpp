@@ -9,8 +9,9 @@
 namespace penstock::gateway {
 
 // Before a successor takes over: a file without a valid plan ends it while the former process forwards.
+// Called again if the state has changed since.
 Status Daemon::read_shares() {
-    if (options_.shares.empty()) {
+    if (options_.shares.empty() || plan_watch_ != nullptr) {
         return {};
     }
     PENSTOCK_TRY_IN(

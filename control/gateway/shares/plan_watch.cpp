@@ -95,6 +95,9 @@ void PlanWatch::look(FileFollower::Report report) {
     }
     note("", report);
     if (*plan == shares()->plan()) {
+        if (is_unsaved()) {
+            save(*text);
+        }
         if (report == FileFollower::Report::Always) {
             log::get("control").info("plan of shares, unchanged, {}", roles_text(*shares()));
         }
@@ -114,6 +117,11 @@ void PlanWatch::put_in_force(shares::Plan plan) {
     }
     const std::lock_guard lock(mutex_);
     shares_ = std::move(next);
+}
+
+bool PlanWatch::is_unsaved() const {
+    const std::lock_guard lock(mutex_);
+    return !save_fault_.empty();
 }
 
 void PlanWatch::save(const std::string& text) {
@@ -138,7 +146,7 @@ void PlanWatch::note(const std::string& fault, FileFollower::Report report) {
     if (!fault.empty() && (report == FileFollower::Report::Always || fault != former)) {
         logger.error("the plan of shares is unchanged: {}", fault);
     } else if (fault.empty() && !former.empty()) {
-        logger.info("{} can be read again", options_.file.string());
+        logger.info("{} is well again", options_.file.string());
     }
 }
 

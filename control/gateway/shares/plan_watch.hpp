@@ -55,6 +55,7 @@ class PlanWatch {
     void look(FileFollower::Report report);
     void put_in_force(shares::Plan plan);
     void save(const std::string& text);
+    [[nodiscard]] bool is_unsaved() const;
     // Logs a fault that is new. "": the end of one.
     void note(const std::string& fault, FileFollower::Report report);
 

@@ -21,7 +21,7 @@ std::optional<metrics::VipReading> vip_reading(const VipReport& report) {
     for (const VipView& vip : report.vips) {
         out.conflicts += vip.has_foreign_route ? 1 : 0;
         if (!vip.is_present) {
-            ++out.absent;
+            ++(vip.is_of_others ? out.others : out.absent);
         } else if (vip.is_answered) {
             ++out.answered;
         } else if (vip.metric > 0) {

@@ -25,7 +25,7 @@ const char* presence_of(const VipView& vip) {
     if (vip.is_answered) {
         return "arp";
     }
-    return !vip.is_present ? "none" : vip.metric > 0 ? "route" : "address";
+    return !vip.is_present ? (vip.is_of_others ? "other" : "none") : vip.metric > 0 ? "route" : "address";
 }
 
 }  // namespace

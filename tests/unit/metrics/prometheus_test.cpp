@@ -78,8 +78,12 @@ Reading reading() {
                 .failing_open = 28};
     r.drained = true;
     r.vips_withheld = true;
-    r.vips = VipReading{
-        .routes = {{100, 7}, {900, 0}}, .addresses = 0, .answered = 3, .absent = 2, .conflicts = 1};
+    r.vips = VipReading{.routes = {{100, 7}, {900, 0}},
+                        .addresses = 0,
+                        .answered = 3,
+                        .absent = 2,
+                        .others = 4,
+                        .conflicts = 1};
     r.is_well = false;
     r.workers[1].open_connections = 2;
     r.loops = {{"worker 0", false}, {"worker 1", true}};
@@ -194,6 +198,7 @@ TEST(Metrics, ProbesAndDrain_HC010_DRAIN006) {
                              R"(penstock_vips{presence="route",metric="100"} 7)",
                              R"(penstock_vips{presence="arp",metric=""} 3)",
                              R"(penstock_vips{presence="none",metric=""} 2)",
+                             R"(penstock_vips{presence="other",metric=""} 4)",
                              "penstock_vip_foreign_routes 1",
                              "penstock_ready 0",
                              R"(penstock_loop_stalled{loop="worker 0"} 0)",

@@ -377,6 +377,8 @@ TEST_F(VipRouteKeeperTest, TheRoleInAShareDeterminesTheLevel_PRESENCE002) {
     EXPECT_EQ(view("203.0.113.2").reason, "");
     EXPECT_FALSE(view("203.0.113.3").is_present);
     EXPECT_EQ(view("203.0.113.3").reason, "share 2: primary edge-2, heir edge-3");
+    EXPECT_TRUE(view("203.0.113.3").is_of_others);
+    EXPECT_FALSE(view("203.0.113.2").is_of_others);
     const size_t changes = linux_.seen.size();
     work_shared(three_shares(), "edge-1");
     EXPECT_EQ(linux_.seen.size(), changes) << "the same plan again";

@@ -107,7 +107,7 @@ TEST_F(PlanFile, IsFollowedAndAWrongOneLeavesThePlanInForce) {
     ASSERT_TRUE(wait_for(2));
     EXPECT_EQ(seen[1].version, 10U);
     EXPECT_EQ(watch->fault(), "");
-    EXPECT_EQ(log.count(file.string() + " can be read again"), 1U);
+    EXPECT_EQ(log.count(file.string() + " is well again"), 1U);
 }
 
 // As a ConfigMap volume changes: a link to a folder is replaced.
@@ -170,6 +170,20 @@ TEST_F(PlanFile, ADamagedSavedPlanCountsAsNone) {
     EXPECT_EQ((*watch)->shares()->plan().version, 7U);
     EXPECT_EQ(log.count("the saved plan of shares cannot be used: " + saved + ": "), 1U);
     EXPECT_EQ(shares::read_plan(saved)->version, 7U) << "and is replaced";
+}
+
+TEST_F(PlanFile, APlanThatWasNotSavedIsSavedLater) {
+    write(text(7));
+    std::filesystem::create_directories(saved + "/x");  // cannot be replaced by a file
+    const auto watch = follow();
+    EXPECT_TRUE(watch->fault().starts_with("not saved: ")) << watch->fault();
+    std::filesystem::remove_all(saved);
+    watch->reload();
+    for (int i = 0; i < 3'000 && !watch->fault().empty(); ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_EQ(watch->fault(), "");
+    EXPECT_EQ(shares::read_plan(saved)->version, 7U);
 }
 
 TEST_F(PlanFile, AGatewayThatIsNotInThePlanIsWarnedOf) {
