@@ -314,7 +314,7 @@ TEST(Views, SharesAndTheirGateways) {
     EXPECT_NE(
         status_text(from_text<v1::Status>(
                         R"(shares { plan_version: 7 primary_of: 9 heir_of: 5 fault: "x: no gateway" })"))
-            .find("Shares:           plan version 7, primary of 9, heir of 5; x: no gateway\n"),
+            .find("Shares:         plan version 7, primary of 9, heir of 5; x: no gateway\n"),
         std::string::npos);
 }
 
