@@ -34,7 +34,10 @@ ABSENT = {
 
 
 def start(lab):
-    lab.gateway.more_options = ["--vip-presence", "routes", "--metrics-listen", GATEWAY, "--flow-log", lab.run.file("flows"),
+    with open(lab.run.file("shares"), "w") as plan:
+        plan.write("version 1\ngateway edge-1\nend\n")
+    lab.gateway.more_options = ["--vip-presence", "routes", "--shares", lab.run.file("shares"), "--metrics-listen", GATEWAY,
+                                "--flow-log", lab.run.file("flows"),
                                 "--flow-services", "all", "--metrics-backends", "100", "--latency-histograms", "backends"]
     words = lab.gateway.sync_words
     lab.gateway.sync_words = lambda manifests: [*words(manifests), "--http", SYNC]
