@@ -129,7 +129,7 @@ class Server:
         memory = mmap.mmap(region, size)
         self.given = OwnRing(memory, self.RINGS_AT[TO_SERVER], 2 * RING_BYTES)
         self.taken = OwnRing(memory, self.RINGS_AT[0], 2 * RING_BYTES + (FRAME_MAX << LOG2_RING))
-        rings = [(ADD_RING, struct.pack("<HHHIBH", direction, 0, 0, at, LOG2_RING, 0), os.eventfd(0)) for direction, at in self.RINGS_AT.items()]
+        rings = [(ADD_RING, struct.pack("<HHHIBH", direction, 0, 0, at, LOG2_RING, 0), os.eventfd(0, os.EFD_NONBLOCK)) for direction, at in self.RINGS_AT.items()]
         self._to_send = [(INIT, struct.pack("<HIB24s32s", VERSION, 0, 0, b"", b"memif_peer"), None),
                          (ADD_REGION, struct.pack("<HQ", 0, size), region), *rings, (CONNECT, b"memif_peer".ljust(NAME_BYTES, b"\0"), None)]
 
