@@ -56,7 +56,8 @@ configure_locked() {
 }
 
 # Before configure(), for builds whose programs are tested and not shipped: mold links a test program in a
-# fraction of the time of GNU ld (docs/adr/0032). A folder keeps the linker that it was configured with.
+# fraction of the time of GNU ld (docs/adr/0032). A folder keeps the linker that it was configured with. Not for
+# another processor: its GCC 12 accepts -fuse-ld=mold, but does not find the linker.
 link_with_mold() {
     if command -v mold >/dev/null; then
         export CXX_LD=mold
