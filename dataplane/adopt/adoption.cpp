@@ -159,8 +159,9 @@ class Adoption::Batch {
         const FlowKey& forward = connection.forward;
         const FlowKey& reverse = connection.reverse;
         ctx_.by_backend.prefetch_head(connection.backend);
-        if (units_between(connection.last_seen, adoption_.now_) >
-            ctx_.aging.limits().limit_for(forward.protocol, connection, *adoption_.snapshot_.idle_limits)) {
+        const conn::Limits& limits = ctx_.aging.limits();
+        if (units_between(connection.last_seen, adoption_.now_) - limits.sweep_period() >
+            limits.limit_for(forward.protocol, connection, *adoption_.snapshot_.idle_limits)) {
             return NotAdopted::Expired;
         }
         connection.snat_index = 0;

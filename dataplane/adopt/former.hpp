@@ -86,7 +86,7 @@ struct FormerTables {
     X(Damaged, "damaged", "a field of the entry is out of range, or its fields contradict each other") \
     X(UnknownValue, "unknown_value",                                                                   \
       "of a table of another layout: this build does not know its protocol or its state")              \
-    X(Expired, "expired", "idle past its limit; the time between the processes counts")                \
+    X(Expired, "expired", "idle past its limit and a sweep; the time between the processes counts")    \
     X(NoFrontend, "no_frontend", "its frontend is gone, or belongs to another Service")                \
     X(NoEndpoint, "no_endpoint", "its endpoint is gone")                                               \
     X(NoSnatPort, "no_snat_port", "its SNAT address or port is none that this process may use")        \

@@ -90,6 +90,10 @@ int32_t Limits::units_of(uint32_t seconds) const noexcept {
     return static_cast<int32_t>(std::min<uint64_t>(units, std::numeric_limits<int32_t>::max()));
 }
 
+int32_t Limits::sweep_period() const noexcept {
+    return static_cast<int32_t>(clock_.units(rate_.milliseconds(kSweepPeriodMs)));
+}
+
 Victims Aging::find_victims(const Table& table, IpFamily family, uint32_t budget_units,
                             const Appraiser& appraise) noexcept {
     const uint32_t end = table.high_water();

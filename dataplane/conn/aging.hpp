@@ -90,6 +90,8 @@ class Limits {
                    ? udp_[0]
                    : limit_for(protocol, state);
     }
+    // kSweepPeriodMs: an expired connection stays in the table for this time at most.
+    [[nodiscard]] int32_t sweep_period() const noexcept;
 
  private:
     [[nodiscard]] static constexpr bool is_long_lived(Protocol protocol, uint8_t state) noexcept {

@@ -105,6 +105,7 @@ class Daemon {
 
  private:
     void publish(std::unique_ptr<config::Snapshot> next);
+    [[nodiscard]] Status load_state();  // makes initial_ of the last good state and the current routes
     void reload();
     void begin_stop_drain();
     void report(const LoopHealth& health);  // to the service manager

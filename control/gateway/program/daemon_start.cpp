@@ -119,6 +119,12 @@ Status Daemon::open_mirror() {
 }
 
 Status Daemon::load_last_good() {
+    PENSTOCK_TRY_STATUS(load_state());
+    handover_.note_step(step::kCompiled);
+    return {};
+}
+
+Status Daemon::load_state() {
     reconciler_ = std::make_unique<Reconciler>(
         ReconcilerOptions{.identity = options_.identity,
                           .snapshots = {.twins = twin_addresses(options_.ports),
@@ -140,7 +146,6 @@ Status Daemon::load_last_good() {
     PENSTOCK_TRY_STATUS(read_shares());
     initial_ = reconciler_->begin(std::move(last_good),
                                   std::make_shared<const drivers::MirroredState>(mirror_->state()));
-    handover_.note_step(step::kCompiled);
     return {};
 }
 

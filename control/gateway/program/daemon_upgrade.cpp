@@ -190,7 +190,7 @@ void Daemon::inherit_interfaces() {
 Status Daemon::refresh_state() {
     const bool has_new_routes = mirror_->poll(std::chrono::steady_clock::now()).forwarding;
     if (has_new_routes || version_of(options_.state_file) != loaded_) {
-        PENSTOCK_TRY_STATUS(load_last_good());
+        PENSTOCK_TRY_STATUS(load_state());
         if (workers_) {
             if (flows_) {
                 flows_->before_publish(*initial_);
