@@ -4,14 +4,13 @@
 // thread.
 #pragma once
 
-#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
+#include <utility>
 
-#include "control/base/file_watch.hpp"
+#include "control/base/file_follower.hpp"
 #include "control/sync/external_ip_policy.hpp"
 #include "dataplane/base/result.hpp"
 
@@ -19,33 +18,25 @@ namespace penstock::sync {
 
 class PolicyWatch {
  public:
-    // `known` is the last content of the file. `on_change` is called from the thread.
+    // `known` is the last content of the file. `on_change` is called from start() and then from the thread.
     static Result<std::unique_ptr<PolicyWatch>> start(std::filesystem::path file, ExternalIpPolicy known,
                                                       std::function<void(const ExternalIpPolicy&)> on_change);
-    ~PolicyWatch();
-    PolicyWatch(const PolicyWatch&) = delete;
-    PolicyWatch& operator=(const PolicyWatch&) = delete;
 
     // Makes the thread read the file now and log the result even if nothing changed. Any thread; does not
     // block.
-    void reload();
+    void reload() { follower_->reload(); }
 
  private:
-    PolicyWatch(std::filesystem::path file, FileWatch watch, int wake_descriptor, ExternalIpPolicy known,
-                std::function<void(const ExternalIpPolicy&)> on_change);
-    void run();
-    enum class Report { Changes, Always };
-    void look(Report report);
-    void wake() const;
+    PolicyWatch(std::filesystem::path file, ExternalIpPolicy known,
+                std::function<void(const ExternalIpPolicy&)> on_change)
+        : file_(std::move(file)), known_(std::move(known)), on_change_(std::move(on_change)) {}
+    void look(FileFollower::Report report);
 
     const std::filesystem::path file_;
-    FileWatch watch_;
-    const int wake_descriptor_;
     ExternalIpPolicy known_;
     std::string mistake_;  // last reported mistake; "" if the file is valid
     const std::function<void(const ExternalIpPolicy&)> on_change_;
-    std::atomic<bool> stopping_{false};
-    std::thread thread_;  // last: it uses all of the above
+    std::unique_ptr<FileFollower> follower_;  // last: its thread uses all members above
 };
 
 }  // namespace penstock::sync
