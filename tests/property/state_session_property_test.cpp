@@ -9,7 +9,7 @@
 #include <array>
 #include <optional>
 
-#include "control/sync/state_session.hpp"
+#include "control/sync/stream/state_session.hpp"
 #include "tests/support/evaluate.hpp"
 #include "tests/support/prng.hpp"
 #include "tests/unit/sync/model_gateway.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/sync/state_session.hpp"
+#include "control/sync/stream/state_session.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/sync/gateway_stream.hpp"
+#include "control/sync/stream/gateway_stream.hpp"
 
 #include <grpcpp/client_context.h>
 #include <grpcpp/support/client_callback.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/sync/held_losses.hpp"
+#include "control/sync/stream/held_losses.hpp"
 
 #include <algorithm>
 #include <tuple>

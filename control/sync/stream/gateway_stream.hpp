@@ -16,8 +16,8 @@
 #include "control/kube/changes.hpp"
 #include "control/sync/flood_guard.hpp"
 #include "control/sync/reachability.hpp"
-#include "control/sync/state_session.hpp"
 #include "control/sync/status.hpp"
+#include "control/sync/stream/state_session.hpp"
 #include "control/tls/watch.hpp"
 #include "penstock/v1/config.pb.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/sync/coalescer.hpp"
+#include "control/sync/stream/coalescer.hpp"
 
 #include <gtest/gtest.h>
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "control/model/desired.hpp"
-#include "control/sync/coalescer.hpp"
+#include "control/sync/stream/coalescer.hpp"
 
 namespace penstock::sync {
 

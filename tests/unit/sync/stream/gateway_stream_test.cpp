@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GatewayStream against a gateway in the same process, over a real Unix socket.
-#include "control/sync/gateway_stream.hpp"
+#include "control/sync/stream/gateway_stream.hpp"
 
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/sync/outgoing_state.hpp"
+#include "control/sync/stream/outgoing_state.hpp"
 
 #include <utility>
 

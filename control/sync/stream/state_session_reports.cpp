@@ -10,7 +10,7 @@
 #include "control/model/refusal.hpp"
 #include "control/rpc/convert.hpp"
 #include "control/semantics/load_balancer.hpp"
-#include "control/sync/state_session.hpp"
+#include "control/sync/stream/state_session.hpp"
 
 namespace penstock::sync {
 namespace {
