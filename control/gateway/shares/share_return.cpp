@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/gateway/shares/share_return.hpp"
+
+#include <utility>
+
+namespace penstock::gateway {
+
+static_assert(shares::kSharesMax <= 64, "a bit for each share");
+
+bool ShareReturn::is_back(shares::Role role, const std::string& other, const Peer& peer, Time now) {
+    if (peer.channel != Peer::Channel::Away) {
+        away_since_.erase(other);
+    }
+    switch (peer.channel) {
+        case Peer::Channel::Off:
+            return true;
+        case Peer::Channel::Away:
+            // A primary waits for as long as it takes: an heir that serves, and that it cannot reach, would
+            // lose its connections.
+            return now - away_since_.try_emplace(other, now).first->second >= kAwayMax &&
+                   role == shares::Role::Heir;
+        case Peer::Channel::Copying:
+            return false;
+        case Peer::Channel::Complete:
+            return role == shares::Role::Primary || peer.has_returned;
+    }
+    return true;
+}
+
+bool ShareReturn::update(const GatewayShares& shares, const std::function<Peer(const std::string&)>& peer_of,
+                         Time now) {
+    uint64_t with_role = 0, returning = 0;
+    has_returned_as_primary_ = true;
+    for (size_t number = 0; number < shares.plan().shares.size(); ++number) {
+        const shares::Role role = shares.part_in(static_cast<uint8_t>(number)).role;
+        if (role == shares::Role::None) {
+            continue;
+        }
+        const uint64_t self = uint64_t{1} << number;
+        with_role |= self;
+        const bool is_new = has_plan_ ? (with_role_ & self) == 0 : first_ == First::AtStart;
+        if (!is_new && (returning_ & self) == 0) {
+            continue;
+        }
+        const shares::Share& share = shares.plan().shares[number];
+        const std::string& other = role == shares::Role::Primary ? share.heir : share.primary;
+        if (!other.empty() && !is_back(role, other, peer_of(other), now)) {
+            returning |= self;
+            has_returned_as_primary_ &= role != shares::Role::Primary;
+        }
+    }
+    has_plan_ = true;
+    with_role_ = with_role;
+    return std::exchange(returning_, returning) != returning;
+}
+
+}  // namespace penstock::gateway

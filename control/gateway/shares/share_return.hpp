@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The return of a gateway to its shares (docs/adr/0050). A gateway that starts has none of the connections
+// that the other gateway of a share has. Until it has copies of them, it announces the VIPs of the share
+// behind that gateway, so that it takes over the connections together with the VIPs.
+//
+//   role      metric while it returns  afterwards  it has returned when
+//   primary   300                      100         all connections of the heir are copied
+//   heir      400                      200         those of the primary are, and the primary has returned to
+//                                                  its own shares; or it has been away for kAwayMax
+//
+// 300 is behind a serving heir, 400 behind a primary of any kind. A gateway that is the only one left serves
+// at each of them. A state machine without clock or thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "control/gateway/shares/gateway_shares.hpp"
+
+namespace penstock::gateway {
+
+class ShareReturn {
+ public:
+    using Time = std::chrono::steady_clock::time_point;
+    static constexpr std::chrono::seconds kAwayMax{10};
+
+    // Another gateway, as the channel of copies shows it.
+    struct Peer {
+        enum class Channel : uint8_t {
+            Off,  // there are no copies, so there is nothing to wait for
+            Away,
+            Copying,
+            Complete,
+        };
+        Channel channel = Channel::Off;
+        bool has_returned = false;  // to all shares of which it is the primary
+    };
+    // AtStart: to all shares of the first plan. Never: this process continues one that served them.
+    enum class First : uint8_t { AtStart, Never };
+    explicit ShareReturn(First first) noexcept : first_(first) {}
+
+    // `peer_of`: by the name of a gateway. True: returning() has changed. A share in which the gateway had no
+    // role by the plan before is one to return to.
+    bool update(const GatewayShares& shares, const std::function<Peer(const std::string&)>& peer_of,
+                Time now);
+
+    // Bit n: the gateway returns to share n.
+    [[nodiscard]] uint64_t returning() const noexcept { return returning_; }
+    // Whether it has returned to all shares of which it is the primary.
+    [[nodiscard]] bool has_returned_as_primary() const noexcept { return has_returned_as_primary_; }
+
+ private:
+    [[nodiscard]] bool is_back(shares::Role role, const std::string& other, const Peer& peer, Time now);
+
+    const First first_;
+    bool has_plan_ = false;
+    uint64_t with_role_ = 0;  // by the last plan
+    uint64_t returning_ = 0;
+    bool has_returned_as_primary_ = false;
+    std::map<std::string, Time> away_since_;
+};
+
+}  // namespace penstock::gateway

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/gateway/shares/share_return.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+namespace penstock::gateway {
+namespace share_return_test {
+
+using std::chrono::seconds;
+using Channel = ShareReturn::Peer::Channel;
+
+// Share 0: primary a, heir b. Share 1: primary b, heir a. Share 2: primary b, heir c.
+shares::Plan plan() {
+    return {.version = 1,
+            .gateways = {{.name = "a"}, {.name = "b"}, {.name = "c"}},
+            .shares = {{.vips = {}, .primary = "a", .heir = "b"},
+                       {.vips = {}, .primary = "b", .heir = "a"},
+                       {.vips = {}, .primary = "b", .heir = "c"}}};
+}
+
+// One gateway, with what it sees of the others.
+struct One {
+    explicit One(const std::string& name, ShareReturn::First first = ShareReturn::First::AtStart)
+        : shares(plan(), name), state(first) {}
+    bool update(seconds at = seconds(0)) {
+        return state.update(
+            shares, [&](const std::string& other) { return peers[other]; }, ShareReturn::Time(at));
+    }
+    GatewayShares shares;
+    ShareReturn state;
+    std::map<std::string, ShareReturn::Peer> peers;
+};
+
+TEST(ShareReturn, WithoutCopiesThereIsNothingToWaitFor) {
+    One a("a");
+    EXPECT_FALSE(a.update());
+    EXPECT_EQ(a.state.returning(), 0u);
+    EXPECT_TRUE(a.state.has_returned_as_primary());
+}
+
+TEST(ShareReturn, APrimaryWaitsForTheConnectionsOfItsHeir) {
+    One a("a");
+    a.peers["b"] = {Channel::Away, false};
+    EXPECT_TRUE(a.update());
+    EXPECT_EQ(a.state.returning(), 0b011u);
+    EXPECT_FALSE(a.state.has_returned_as_primary());
+    a.peers["b"] = {Channel::Copying, false};
+    EXPECT_FALSE(a.update(seconds(1)));
+    a.peers["b"] = {Channel::Complete, false};
+    EXPECT_TRUE(a.update(seconds(2)));
+    EXPECT_EQ(a.state.returning(), 0b010u) << "b has not returned to the share of which a is the heir";
+    EXPECT_TRUE(a.state.has_returned_as_primary());
+    a.peers["b"] = {Channel::Complete, true};
+    EXPECT_TRUE(a.update(seconds(3)));
+    EXPECT_EQ(a.state.returning(), 0u);
+    // For good: the loss of the channel is no new return.
+    a.peers["b"] = {Channel::Away, false};
+    EXPECT_FALSE(a.update(seconds(4)));
+    EXPECT_EQ(a.state.returning(), 0u);
+}
+
+TEST(ShareReturn, AnHeirStopsWaitingForAPrimaryThatIsAwayAndAPrimaryDoesNot) {
+    One a("a");
+    a.peers["b"] = {Channel::Away, false};
+    EXPECT_TRUE(a.update(seconds(0)));
+    EXPECT_FALSE(a.update(seconds(9)));
+    a.peers["b"] = {Channel::Copying, false};
+    EXPECT_FALSE(a.update(seconds(9)));
+    a.peers["b"] = {Channel::Away, false};
+    EXPECT_FALSE(a.update(seconds(12)));
+    EXPECT_FALSE(a.update(seconds(21)));
+    EXPECT_TRUE(a.update(seconds(22)));
+    EXPECT_EQ(a.state.returning(), 0b001u);
+    EXPECT_FALSE(a.update(seconds(3'600)));
+    EXPECT_FALSE(a.state.has_returned_as_primary());
+}
+
+TEST(ShareReturn, TwoGatewaysThatStartTogetherDoNotWaitForEachOther) {
+    One a("a"), b("b");
+    a.peers["b"] = b.peers["a"] = {Channel::Complete, false};
+    b.peers["c"] = {Channel::Off, false};
+    a.update();
+    b.update();
+    EXPECT_EQ(a.state.returning(), 0b010u);
+    EXPECT_EQ(b.state.returning(), 0b001u);
+    a.peers["b"].has_returned = b.state.has_returned_as_primary();
+    b.peers["a"].has_returned = a.state.has_returned_as_primary();
+    a.update();
+    b.update();
+    EXPECT_EQ(a.state.returning() | b.state.returning(), 0u);
+}
+
+TEST(ShareReturn, AProcessThatContinuesAnotherReturnsToNewSharesOnly) {
+    One a("a", ShareReturn::First::Never);
+    a.peers["b"] = {Channel::Away, false};
+    EXPECT_FALSE(a.update());
+    EXPECT_EQ(a.state.returning(), 0u);
+    shares::Plan next = plan();
+    next.version = 2;
+    next.shares[2] = {.vips = {}, .primary = "a", .heir = "b"};
+    a.shares = GatewayShares(next, "a");
+    EXPECT_TRUE(a.update());
+    EXPECT_EQ(a.state.returning(), 0b100u);
+    // Heir and primary change places: no return, because both have the connections.
+    std::swap(next.shares[0].primary, next.shares[0].heir);
+    a.shares = GatewayShares(next, "a");
+    EXPECT_FALSE(a.update());
+    EXPECT_EQ(a.state.returning(), 0b100u);
+}
+
+}  // namespace share_return_test
+}  // namespace penstock::gateway
