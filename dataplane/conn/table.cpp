@@ -256,8 +256,7 @@ bool Table::place(uint64_t hash, uint32_t reference) noexcept {
             return false;
         }
     }
-    buckets_[at / Bucket::kSlots].tags[at % Bucket::kSlots] = tag_of(hash);
-    buckets_[at / Bucket::kSlots].references[at % Bucket::kSlots] = reference;
+    buckets_[at / Bucket::kSlots].set(at % Bucket::kSlots, tag_of(hash), reference);
     return true;
 }
 
@@ -395,7 +394,7 @@ void Table::clear_slot(uint64_t hash, uint32_t reference) noexcept {
         const uint32_t at =
             match8(buckets_[bucket].references, reference) & match8(buckets_[bucket].tags, tag_of(hash));
         if (at != 0) {
-            buckets_[bucket].tags[std::countr_zero(at)] = 0;
+            store_word(buckets_[bucket].tags[std::countr_zero(at)], 0);
             return;
         }
         bucket = other_bucket(bucket, tag_of(hash));

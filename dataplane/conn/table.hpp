@@ -183,6 +183,14 @@ class Table {
     // was replaced during each of a few attempts. last_seen and state are each from some moment during the
     // copy.
     [[nodiscard]] bool read(uint32_t unit, Connection& out) const noexcept;
+    // Copies the connection with this key, as read() does; `generation` is that of this life. Returns false
+    // if there is none, or if the key was moved to its other bucket meanwhile (copies/store.hpp).
+    struct Lookup {
+        Found found;
+        uint32_t generation = 0;
+        Connection connection;
+    };
+    [[nodiscard]] bool look_up(const packet::FlowKey& key, uint64_t hash, Lookup& out) const noexcept;
 
  private:
     Table(std::span<std::byte> memory, uint32_t capacity) noexcept;
