@@ -64,6 +64,12 @@ Store::Slot Store::put(const conn::Connection& copy) noexcept {
     if (inserted.status != conn::InsertStatus::Inserted) {
         return {};
     }
+    // Not taken: earlier than this life. Unless a worker has found and taken the copy already.
+    const uint32_t life = table_.generation(inserted.index);
+    std::atomic<uint32_t>& mark = taken_[inserted.index.value];
+    uint32_t marked = mark.load(std::memory_order_relaxed);
+    while (marked != life && !mark.compare_exchange_weak(marked, life - 1, std::memory_order_relaxed)) {
+    }
     return {inserted.index.value};
 }
 
@@ -105,10 +111,13 @@ std::optional<Store::Found> Store::find(const packet::FlowKey& key) const noexce
     for (int i = 0; i < kLookups; ++i) {
         const uint32_t puts = puts_.load(std::memory_order_acquire);
         if (table_.look_up(key, hash, lookup)) {
-            return Found{.slot = {lookup.found.index.value},
+            const Slot slot{lookup.found.index.value};
+            return Found{.slot = slot,
                          .life = lookup.generation,
                          .connection = lookup.connection,
-                         .direction = lookup.found.direction};
+                         .direction = lookup.found.direction,
+                         .is_taken = taken_[slot.value].load(std::memory_order_relaxed) ==
+                                     lookup.generation};
         }
         if (puts_.load(std::memory_order_relaxed) == puts) {
             return std::nullopt;
@@ -119,10 +128,10 @@ std::optional<Store::Found> Store::find(const packet::FlowKey& key) const noexce
 
 void Store::mark_taken(const Found& found) noexcept {
     std::atomic<uint32_t>& mark = taken_[found.slot.value];
-    uint32_t life = mark.load(std::memory_order_relaxed);
+    uint32_t marked = mark.load(std::memory_order_relaxed);
     // A worker that was slow to take an earlier copy of the slot must not replace the mark of this one.
-    while ((life == 0 || is_earlier(life, found.life)) &&
-           !mark.compare_exchange_weak(life, found.life, std::memory_order_relaxed)) {
+    while (is_earlier(marked, found.life) &&
+           !mark.compare_exchange_weak(marked, found.life, std::memory_order_relaxed)) {
     }
 }
 

@@ -95,6 +95,7 @@ class Store {
         uint32_t life = 0;  // of the slot: differs between two copies in it
         conn::Connection connection;
         conn::Direction direction = conn::Direction::Forward;  // of the key
+        bool is_taken = false;                                 // a worker has taken it over
     };
     // The copy with this key. Bounded, and never waits for the writer. A copy that is found was held at some
     // moment during the call; last_seen, state and tags are each from some moment during it. A held copy is
