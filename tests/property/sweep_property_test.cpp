@@ -19,7 +19,7 @@
 #include "tests/support/prng.hpp"
 
 namespace penstock::copies {
-namespace copy_sweep_property_test {
+namespace sweep_property_test {
 
 using conn::Connection;
 using packet::FlowKey;
@@ -258,5 +258,5 @@ TEST(CopySweepProperty, SeveralTables) {
     run({17, 2, 40});
 }
 
-}  // namespace copy_sweep_property_test
+}  // namespace sweep_property_test
 }  // namespace penstock::copies
