@@ -33,8 +33,7 @@ constexpr int32_t kMinAge = 50;
 class Bench {
  public:
     explicit Bench(uint32_t connections)
-        : connections_(connections),
-          memory_(conn::Table::memory_needed(connections)),
+        : memory_(conn::Table::memory_needed(connections)),
           table_(*conn::Table::create(memory_.span(), connections, {1, 2})),
           buffer_(Sweep::kStepUnitsMax * conn::kUnitBytes) {
         for (uint32_t number = 0; number < connections; ++number) {
@@ -46,6 +45,7 @@ class Bench {
             static_cast<void>(
                 table_.insert(connection, table_.hash(connection.forward), table_.hash(connection.reverse)));
         }
+        count_ = table_.high_water();
         units_ = memory_.span().data() + conn::Table::memory_needed(connections) -
                  size_t{connections + 1} / 2 * 2 * conn::kUnitBytes;
         Sweep sweep = new_sweep();
@@ -65,8 +65,8 @@ class Bench {
 
     BurstClock copy_units(uint64_t budget) {
         BurstClock clock;
-        for (uint32_t unit = 0; clock.cycles() < budget; unit = unit < connections_ ? unit : 0) {
-            const uint32_t count = std::min(Sweep::kStepUnitsMax, connections_ - unit);
+        for (uint32_t unit = 0; clock.cycles() < budget; unit = unit < count_ ? unit : 0) {
+            const uint32_t count = std::min(Sweep::kStepUnitsMax, count_ - unit);
             const uint64_t begin = cycles_begin();
             std::memcpy(buffer_.data(), units_ + size_t{unit} * conn::kUnitBytes,
                         size_t{count} * conn::kUnitBytes);
@@ -79,7 +79,7 @@ class Bench {
 
     BurstClock sweep_unchanged(uint64_t budget) {
         BurstClock clock;
-        uint32_t left = connections_;
+        uint32_t left = count_;
         while (clock.cycles() < budget) {
             const uint32_t count = std::min(Sweep::kStepUnitsMax, left);
             batch_.clear();
@@ -87,7 +87,7 @@ class Bench {
             const bool has_ended = unchanged_->step(count, kNow, selects_, batch_);
             clock.add(cycles_end() - begin, count);
             changes_ += batch_.size();
-            left = has_ended ? connections_ : left - count;
+            left = has_ended ? count_ : left - count;
         }
         return clock;
     }
@@ -95,7 +95,7 @@ class Bench {
     BurstClock sweep_all(uint64_t budget) {
         BurstClock clock;
         Sweep sweep = new_sweep();
-        uint32_t left = connections_;
+        uint32_t left = count_;
         while (clock.cycles() < budget) {
             const uint32_t count = std::min(Sweep::kStepUnitsMax, left);
             batch_.clear();
@@ -105,7 +105,7 @@ class Bench {
             left -= count;
             if (has_ended) {
                 sweep = new_sweep();
-                left = connections_;
+                left = count_;
             }
         }
         return clock;
@@ -130,9 +130,9 @@ class Bench {
         return *Sweep::create({&table, 1}, kClock, kMinAge);
     }
 
-    uint32_t connections_;
     HugeMemory memory_;
     conn::Table table_;
+    uint32_t count_ = 0;  // units in use
     const std::byte* units_ = nullptr;
     std::vector<std::byte> buffer_, batch_;
     std::vector<std::vector<std::byte>> batches_;  // a full copy

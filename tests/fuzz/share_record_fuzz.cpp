@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a batch of copies from another gateway. Decoding returns either an error of a limited length,
-// or records with connections that a connection table takes and whose times do not contradict each other. Sent on,
-// they arrive unchanged.
+// or records with connections that a connection table takes and whose times do not contradict each other.
+// Sent on, they arrive unchanged.
 //
 // The first byte selects the rate of the clock, the others are the batch.
 #include <algorithm>
