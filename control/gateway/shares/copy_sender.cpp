@@ -105,7 +105,7 @@ class CopySender::Stream {
 
 Status CopySender::send_copies(const v1::FollowConnectionsRequest& request, rpc::CopyReceiver& receiver) {
     const auto min_age = static_cast<int32_t>(
-        options_.clock.to_units(static_cast<uint64_t>(options_.share_age.count()) * 1'000));
+        options_.clock.from_milliseconds(static_cast<uint64_t>(options_.share_age.count()) * 1'000));
     PENSTOCK_TRY(copies::Sweep sweep, copies::Sweep::create(options_.tables, options_.clock, min_age));
     Stream stream(*this, request.gateway());
     std::vector<std::byte> records;
