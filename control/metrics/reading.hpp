@@ -153,6 +153,21 @@ struct ShareReading {
     uint64_t plan_version = 0;
     bool has_fault = false;     // the file of the plan is not in force, or the plan is not saved
     std::vector<Share> shares;  // those in which it has a role
+    // Copies of the connections of another gateway, with which this one has a share in common.
+    struct Channel {
+        std::string gateway;
+        std::string state;
+        bool is_on = false;  // false: the plan or an option turns it off
+        bool is_complete = false;
+        uint64_t held = 0;
+        std::optional<double> complete_age_s;
+        uint64_t received = 0;                                  // records
+        std::vector<std::pair<std::string, uint64_t>> refused;  // by reason
+        uint64_t sent = 0;
+    };
+    std::vector<Channel> channels;
+    uint64_t copies_max = 0;
+    uint64_t copies_taken = 0;
 };
 
 struct Reading {

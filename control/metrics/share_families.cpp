@@ -7,6 +7,55 @@
 #include "control/metrics/family.hpp"
 
 namespace penstock::metrics {
+namespace {
+
+void add_channel_families(const ShareReading& shares, std::vector<prometheus::MetricFamily>& out) {
+    out.push_back(single(gauge("penstock_share_copies_max",
+                               "room for copies of other gateways' connections: IPv4 ones, or half as many "
+                               "others"),
+                         static_cast<double>(shares.copies_max)));
+    out.push_back(
+        single(gauge("penstock_share_copies_taken",
+                     "copies that workers have taken over, and whose connections are in the tables"),
+               static_cast<double>(shares.copies_taken)));
+    prometheus::MetricFamily copies =
+        gauge("penstock_share_copies", "copies held of another gateway's connections");
+    prometheus::MetricFamily states =
+        gauge("penstock_share_channel_state", "1: the state of the copies from another gateway");
+    prometheus::MetricFamily complete =
+        gauge("penstock_share_copies_complete",
+              "1 while every connection of the other gateway that is older than --share-age has a copy here");
+    prometheus::MetricFamily ages =
+        gauge("penstock_share_copies_age_seconds", "time since the copies were complete for the last time");
+    prometheus::MetricFamily received =
+        counter("penstock_share_records_received_total", "records of copies from another gateway");
+    prometheus::MetricFamily refused =
+        counter("penstock_share_records_refused_total", "of these, refused records");
+    prometheus::MetricFamily sent =
+        counter("penstock_share_records_sent_total", "records of copies to another gateway");
+    for (const ShareReading::Channel& channel : shares.channels) {
+        const Labels gateway{{"gateway", channel.gateway}};
+        add(copies, gateway, static_cast<double>(channel.held));
+        add(states, {{"gateway", channel.gateway}, {"state", channel.state}}, 1);
+        if (channel.is_on) {
+            add(complete, gateway, channel.is_complete ? 1 : 0);
+        }
+        if (channel.complete_age_s) {
+            add(ages, gateway, *channel.complete_age_s);
+        }
+        add(received, gateway, static_cast<double>(channel.received));
+        for (const auto& [reason, records] : channel.refused) {
+            add(refused, {{"gateway", channel.gateway}, {"reason", reason}}, static_cast<double>(records));
+        }
+        add(sent, gateway, static_cast<double>(channel.sent));
+    }
+    for (prometheus::MetricFamily* family :
+         {&copies, &states, &complete, &ages, &received, &refused, &sent}) {
+        out.push_back(std::move(*family));
+    }
+}
+
+}  // namespace
 
 void add_share_families(const ShareReading& shares, std::vector<prometheus::MetricFamily>& out) {
     out.push_back(single(gauge("penstock_shares_plan_version", "version of the plan of shares in force"),
@@ -20,6 +69,7 @@ void add_share_families(const ShareReading& shares, std::vector<prometheus::Metr
         add(roles, {{"share", std::to_string(share.number)}, {"role", share.role}}, 1);
     }
     out.push_back(std::move(roles));
+    add_channel_families(shares, out);
 }
 
 }  // namespace penstock::metrics

@@ -7,6 +7,17 @@
 #include <algorithm>
 
 namespace penstock::rpc {
+namespace {
+
+std::string listed(const std::vector<std::string>& names) {
+    std::string text;
+    for (const std::string& name : names) {
+        text += (text.empty() ? "" : ", ") + name;
+    }
+    return text;
+}
+
+}  // namespace
 
 Caller caller_of(const grpc::ServerContextBase& context) {
     Caller caller;
@@ -23,10 +34,7 @@ Caller caller_of(const grpc::ServerContextBase& context) {
 }
 
 std::string identity_of(const grpc::ServerContextBase& context) {
-    std::string names;
-    for (const std::string& name : caller_of(context).certificate_names) {
-        names += (names.empty() ? "" : ", ") + name;
-    }
+    const std::string names = listed(caller_of(context).certificate_names);
     return names.empty() ? context.peer() : names + " (" + context.peer() + ")";
 }
 
@@ -44,15 +52,26 @@ Status Authorizer::may_configure(const Caller& caller) const {
     if (caller.by_unix_socket || std::ranges::any_of(caller.certificate_names, is_admin)) {
         return {};
     }
-    std::string names;
-    for (const std::string& name : caller.certificate_names) {
-        names += (names.empty() ? "" : ", ") + name;
-    }
+    const std::string names = listed(caller.certificate_names);
     return fail(
         Errc::PermissionDenied,
         "permission denied: configuring and debugging require a certificate name listed in the gateway's "
         "--tls-admin-names; this client is " +
             (names.empty() ? "nameless" : names));
+}
+
+Status Authorizer::may_follow(const Caller& caller, const std::vector<std::string>& names) const {
+    const auto is_expected = [&](const std::string& name) {
+        return std::ranges::find(names, name) != names.end();
+    };
+    if (caller.by_unix_socket || std::ranges::any_of(caller.certificate_names, is_expected)) {
+        return {};
+    }
+    return fail(
+        Errc::PermissionDenied,
+        "permission denied: a gateway follows connections with a certificate that has its name or the "
+        "host of its address in the plan of shares (" +
+            listed(names) + "); the names of this one are " + listed(caller.certificate_names));
 }
 
 }  // namespace penstock::rpc

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Authorization of RPC callers by transport. Callers on the Unix socket may do everything: access is limited
 // by the socket's mode and group. Over TCP every client has a certificate signed by --tls-client-ca. Clients
-// with a name listed in --tls-admin-names may configure and debug; the others may only read.
+// with a name listed in --tls-admin-names may configure and debug; the others may only read. A gateway follows
+// the connections of another one with a certificate of its own name.
 #pragma once
 
 #include <string>
@@ -35,6 +36,8 @@ class Authorizer {
     [[nodiscard]] Status may_read(const Caller& caller) const;
     // PermissionDenied lists the names in the certificate and the option in which a name is missing.
     [[nodiscard]] Status may_configure(const Caller& caller) const;
+    // Whether the caller is the gateway whose certificate has one of `names`. PermissionDenied lists both.
+    [[nodiscard]] Status may_follow(const Caller& caller, const std::vector<std::string>& names) const;
 
  private:
     std::vector<std::string> admin_names_;

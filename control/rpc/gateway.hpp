@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "control/rpc/state_update.hpp"
 #include "dataplane/base/ip.hpp"
@@ -18,6 +19,7 @@
 #include "dataplane/packet/flow_key.hpp"
 #include "penstock/v1/config.pb.h"
 #include "penstock/v1/debug.pb.h"
+#include "penstock/v1/peers.pb.h"
 #include "penstock/v1/status.pb.h"
 #include "penstock/v1/upgrade.pb.h"
 
@@ -132,6 +134,27 @@ class DebugTarget {
     // Captures packets until the order's limits, or until the client is gone. NotFound: the Service.
     // AlreadyExists: another capture runs.
     virtual Status capture(const CaptureOrder& order, CaptureClient& client) = 0;
+};
+
+// Another gateway that follows this one's connections.
+class CopyReceiver {
+ public:
+    virtual ~CopyReceiver() = default;
+    // May wait for the receiver. False: it is gone, or this gateway stops.
+    virtual bool send(const v1::ConnectionCopies& copies) = 0;
+    // Waits. False: as send().
+    virtual bool wait(std::chrono::milliseconds duration) = 0;
+};
+
+class PeerTarget {
+ public:
+    virtual ~PeerTarget() = default;
+    // The names of which a gateway's certificate must have one. NotFound: the gateway is not in the plan.
+    // PermissionDenied: the gateways have no share in common.
+    [[nodiscard]] virtual Result<std::vector<std::string>> certificate_names_of(
+        const std::string& gateway) const = 0;
+    // Sends copies until the receiver is gone. Errors as above, when a newer plan is in force.
+    virtual Status send_copies(const v1::FollowConnectionsRequest& request, CopyReceiver& receiver) = 0;
 };
 
 }  // namespace penstock::rpc

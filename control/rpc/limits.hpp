@@ -13,6 +13,11 @@ inline constexpr int kThreadsMax = 64;
 // served.
 inline constexpr int kReadersMax = kThreadsMax / 2;
 
+// Streams with copies of connections (GatewayPeers). Each occupies a thread as long as the other gateway runs.
+// A plan with two to a few gateways has as many streams as other gateways; the threads that are left serve
+// calls of administrators.
+inline constexpr int kPeerStreamsMax = kThreadsMax / 4;
+
 // A TCP client is disconnected if it has not finished its handshake within this time, or has had no call for
 // this time. Idle connections use up descriptors, which probes and the state file need too.
 inline constexpr int kHandshakeMs = 10'000;

@@ -8,6 +8,7 @@
 #include "control/rpc/auth.hpp"
 #include "control/rpc/config_service.hpp"
 #include "control/rpc/debug_service.hpp"
+#include "control/rpc/peer_service.hpp"
 #include "control/rpc/server_tls.hpp"
 #include "control/rpc/status_service.hpp"
 
@@ -18,12 +19,14 @@ struct Server::Impl {
         : authorizer(options.tls_admin_names),
           config(backends.state, authorizer),
           status(backends.status, authorizer),
-          debug(backends.debug, authorizer) {}
+          debug(backends.debug, authorizer),
+          peers(backends.peers, authorizer) {}
 
     Authorizer authorizer;
     ConfigService config;
     StatusService status;
     DebugService debug;
+    PeerService peers;
     std::unique_ptr<ServerTls> tls;  // null: no TCP
     Listening listening;
 };
@@ -35,7 +38,7 @@ Server::~Server() {
 
 Result<std::unique_ptr<Server>> Server::start(const ServerOptions& options, const Backends& backends) {
     auto impl = std::make_unique<Impl>(options, backends);
-    const std::array<grpc::Service*, 3> services{&impl->config, &impl->status, &impl->debug};
+    const std::array<grpc::Service*, 4> services{&impl->config, &impl->status, &impl->debug, &impl->peers};
     if (!options.tcp_addresses.empty()) {
         PENSTOCK_TRY(impl->tls, ServerTls::start({options.tls_cert, options.tls_key, options.tls_client_ca}));
     }
@@ -66,7 +69,12 @@ const TcpAcceptor* Server::tcp() const {
     return impl_->listening.tcp.get();
 }
 
+void Server::stop_copies() {
+    impl_->peers.stop();
+}
+
 void Server::stop() {
+    stop_copies();
     rpc::stop(impl_->listening);
 }
 

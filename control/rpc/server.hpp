@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gRPC server of a gateway: its three services, reflection and the standard health service, on Unix
+// The gRPC server of a gateway: its four services, reflection and the standard health service, on Unix
 // sockets (mode 0660) and on TCP with mutual TLS only.
 #pragma once
 
@@ -18,6 +18,7 @@ struct Backends {
     StateTarget& state;
     const StatusSource& status;
     DebugTarget& debug;
+    PeerTarget* peers = nullptr;  // null: there is no plan of shares
 };
 
 class Server {
@@ -35,6 +36,8 @@ class Server {
     // Sets the status that the standard health service (grpc.health.v1) reports; SERVING at start. Any
     // thread.
     void set_serving(bool is_serving);
+    // Ends the streams with copies of connections, and refuses new ones. Any thread.
+    void stop_copies();
     // Ends all calls. Calls that have not ended after half a second are cut. Removes the sockets. Idempotent.
     void stop();
     // TLS files and connections of the TCP addresses. Null if there are none; tcp() is also null after

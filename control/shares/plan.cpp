@@ -56,6 +56,16 @@ Role Plan::role(size_t share, std::string_view gateway) const noexcept {
     return of.primary == gateway ? Role::Primary : of.heir == gateway ? Role::Heir : Role::None;
 }
 
+uint64_t Plan::common_shares(std::string_view one, std::string_view other) const noexcept {
+    static_assert(kSharesMax <= 64);
+    uint64_t common = 0;
+    for (size_t share = 0; share < shares.size() && one != other; ++share) {
+        const bool has_both = role(share, one) != Role::None && role(share, other) != Role::None;
+        common |= uint64_t{has_both} << share;
+    }
+    return common;
+}
+
 ShareMap Plan::map() const {
     std::map<Prefix, uint8_t> placed;
     for (size_t share = 0; share < shares.size(); ++share) {

@@ -23,6 +23,8 @@ enum class Role : uint8_t { None, Primary, Heir };
 struct Gateway {
     std::string name;    // penstockd --gateway-name
     uint8_t weight = 1;  // its part of the shares: 1 to kWeightMax
+    // HOST:PORT of its gRPC server, for copies of connections (docs/adr/0050); "": it takes part in no copies
+    std::string address = {};
     bool operator==(const Gateway&) const = default;
 };
 // As large as a number of JSON and of a metric can be without rounding.
@@ -48,6 +50,8 @@ struct Plan {
     // Null: not in the plan.
     [[nodiscard]] const Gateway* gateway(std::string_view name) const noexcept;
     [[nodiscard]] Role role(size_t share, std::string_view gateway) const noexcept;
+    // The shares in which both gateways have a role, as bits by number. 0: none, or the same gateway.
+    [[nodiscard]] uint64_t common_shares(std::string_view one, std::string_view other) const noexcept;
     [[nodiscard]] ShareMap map() const;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,6 +12,7 @@
 
 #include "control/base/line_mistakes.hpp"
 #include "control/base/whole_file.hpp"
+#include "control/client/target.hpp"
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/text.hpp"
 
@@ -27,6 +29,20 @@ Words words_of(std::string_view content) {
         content = trimmed(content.substr(end));
     }
     return words;
+}
+
+// "weight=2": "weight" and "2".
+std::pair<std::string_view, std::string_view> key_and_value(std::string_view word) {
+    const size_t equals = std::min(word.find('='), word.size());
+    return {word.substr(0, equals), word.substr(std::min(equals + 1, word.size()))};
+}
+
+bool is_allowed_in_name(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '-' || c == '_';
+}
+bool is_allowed_in_address(char c) {
+    return is_allowed_in_name(c) || c == ':' || c == '[' || c == ']' || c == '%';
 }
 
 class Reader {
@@ -75,20 +91,26 @@ class Reader {
     }
 
     void read_gateway(const Words& words) {
-        if (words.size() < 2 || words.size() > 3 || !is_gateway_name(words[1])) {
+        if (words.size() < 2 || !is_gateway_name(words[1])) {
             return wrong(
-                "write `gateway NAME [weight=NUMBER]`: NAME is the --gateway-name of a gateway, of " +
+                "write `gateway NAME [weight=NUMBER] [address=HOST:PORT]`: NAME is the --gateway-name of a "
+                "gateway, of " +
                 std::string(kGatewayNameRule));
         }
         Gateway gateway{.name = std::string(words[1])};
-        if (words.size() == 3) {
-            const auto weight =
-                words[2].starts_with("weight=") ? whole_number<uint8_t>(words[2].substr(7)) : std::nullopt;
-            if (!weight || *weight == 0 || *weight > kWeightMax) {
-                return wrong(quoted_start(words[2]) + " is not weight= with a number from 1 to " +
-                             std::to_string(kWeightMax));
+        std::set<std::string_view> keys;
+        for (size_t i = 2; i < words.size(); ++i) {
+            const auto [key, value] = key_and_value(words[i]);
+            if (!keys.insert(key).second) {
+                wrong("gateway " + gateway.name + ": " + quoted_start(key) + " is given twice");
+            } else if (key == "weight") {
+                read_weight(value, gateway);
+            } else if (key == "address") {
+                read_address(value, gateway);
+            } else {
+                wrong("gateway " + gateway.name + ": " + quoted_start(words[i]) +
+                      " is not weight= or address=");
             }
-            gateway.weight = *weight;
         }
         if (plan_.gateway(gateway.name) != nullptr) {
             wrong("gateway " + gateway.name + " is listed already");
@@ -97,6 +119,30 @@ class Reader {
         } else {
             plan_.gateways.push_back(std::move(gateway));
         }
+    }
+
+    void read_weight(std::string_view value, Gateway& gateway) {
+        const auto weight = whole_number<uint8_t>(value);
+        if (!weight || *weight == 0 || *weight > kWeightMax) {
+            return wrong("gateway " + gateway.name + ": weight " + quoted_start(value) +
+                         " must be a number from 1 to " + std::to_string(kWeightMax));
+        }
+        gateway.weight = *weight;
+    }
+
+    void read_address(std::string_view value, Gateway& gateway) {
+        const auto target = client::parse_target(value);
+        if (!target || target->is_unix() || value.size() > kGatewayAddressBytesMax ||
+            !std::ranges::all_of(value, is_allowed_in_address)) {
+            return wrong("gateway " + gateway.name + ": address " + quoted_start(value) +
+                         " must be HOST:PORT: a name, an IPv4 address or an IPv6 address in brackets, and a "
+                         "port from 1 to 65535");
+        }
+        if (const auto former = addresses_.emplace(value, gateway.name); !former.second) {
+            return wrong("gateway " + gateway.name + ": address " + quoted_start(value) + " is that of " +
+                         former.first->second);
+        }
+        gateway.address = value;
     }
 
     void read_count(const Words& words) {
@@ -122,9 +168,7 @@ class Reader {
         Share& share = plan_.shares[*number];
         std::set<std::string_view> keys;
         for (size_t i = 2; i < words.size(); ++i) {
-            const size_t equals = std::min(words[i].find('='), words[i].size());
-            const std::string_view key = words[i].substr(0, equals);
-            const std::string_view value = words[i].substr(std::min(equals + 1, words[i].size()));
+            const auto [key, value] = key_and_value(words[i]);
             if (value.empty()) {
                 wrong(quoted_start(words[i]) + " has no value");
             } else if (!keys.insert(key).second) {
@@ -215,7 +259,8 @@ class Reader {
 
     Plan plan_;
     std::optional<size_t> count_;
-    std::map<size_t, uint32_t> given_;  // lines by the number of the share
+    std::map<size_t, uint32_t> given_;                           // lines by the number of the share
+    std::map<std::string, std::string, std::less<>> addresses_;  // names by the address of a gateway
     std::map<Prefix, uint32_t> vips_;
     LineMistakes mistakes_{kPlanMistakesMax};
     uint32_t line_ = 0;
@@ -232,11 +277,8 @@ Result<Plan> parse_plan(std::string_view text) {
 }
 
 bool is_gateway_name(std::string_view text) noexcept {
-    const auto is_allowed = [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-               c == '-' || c == '_';
-    };
-    return !text.empty() && text.size() <= kGatewayNameBytesMax && std::ranges::all_of(text, is_allowed);
+    return !text.empty() && text.size() <= kGatewayNameBytesMax &&
+           std::ranges::all_of(text, is_allowed_in_name);
 }
 
 Result<std::string> read_plan_text(const std::filesystem::path& file) {

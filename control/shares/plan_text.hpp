@@ -2,8 +2,8 @@
 // The file of --shares: a plan as text.
 //
 //   version 7
-//   gateway edge-1
-//   gateway edge-2 weight=2
+//   gateway edge-1 address=10.0.0.1:7443
+//   gateway edge-2 weight=2 address=edge-2.example:7443
 //   shares 16
 //   share 3 vips=203.0.113.0/28,2001:db8::/64 primary=edge-2 heir=edge-1
 //   end
@@ -11,7 +11,8 @@
 // Text after a # is a comment. A file without its last line, `end`, is incomplete: a part of a plan would be
 // another plan. Without `shares` there are kSharesDefault of them. A VIP belongs to the share
 // whose `vips` contain it, otherwise to the one that its hash selects. The hash also selects a primary and an
-// heir that the file does not name. Parsing is strict: a file with any mistake changes nothing, and each
+// heir that the file does not name. Gateways with an address copy
+// connections to each other; without one, a gateway takes part in no copies. Parsing is strict: a file with any mistake changes nothing, and each
 // mistake is reported with its line and rule. Pure, except for reading the file.
 #pragma once
 
@@ -35,6 +36,8 @@ inline constexpr size_t kPlanMistakesMax = 16;
 // Whether a plan can contain a gateway of this name.
 [[nodiscard]] bool is_gateway_name(std::string_view text) noexcept;
 inline constexpr size_t kGatewayNameBytesMax = 253;
+// A host name and a port.
+inline constexpr size_t kGatewayAddressBytesMax = 253 + 6;
 inline constexpr std::string_view kGatewayNameRule = "letters, digits, '.', '-' and '_'";
 
 // The content of a file. Each error begins with the file name. NotFound: there is no such file.

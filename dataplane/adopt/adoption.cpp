@@ -6,14 +6,14 @@
 #include <optional>
 #include <utility>
 
-#include "dataplane/nat/source_search.hpp"
-#include "dataplane/packet/rewrite.hpp"
+#include "dataplane/pipeline/opening/foreign.hpp"
 
 namespace penstock::adopt {
 namespace {
 
 using conn::Connection;
 using packet::FlowKey;
+using pipeline::ForeignRefusal;
 using pipeline::MovedFlows;
 using pipeline::WorkerContext;
 using stats::Counter;
@@ -50,6 +50,20 @@ bool is_possible(const Connection& connection) noexcept {
     return !connection.source_kept || connection.reverse.destination == client;
 }
 
+NotAdopted reason_of(ForeignRefusal refusal) noexcept {
+    switch (refusal) {
+        case ForeignRefusal::Expired:
+            return NotAdopted::Expired;
+        case ForeignRefusal::NoSnatPort:
+            return NotAdopted::NoSnatPort;
+        case ForeignRefusal::Duplicate:
+            return NotAdopted::Duplicate;
+        case ForeignRefusal::TableFull:
+            return NotAdopted::TableFull;
+    }
+    return NotAdopted::Damaged;
+}
+
 }  // namespace
 
 // The connections of one worker, some at a time.
@@ -59,12 +73,11 @@ class Adoption::Batch {
         : adoption_(adoption),
           ctx_(ctx),
           result_(result),
-          config_(*adoption.snapshot_.snat),
           services_(*adoption.snapshot_.services) {}
 
     void add(const Connection& connection, Origin origin) noexcept {
         Candidate& added = candidates_[count_++];
-        added.connection = connection;
+        added.foreign.connection = connection;
         added.origin = origin;
         const FlowKey& forward = connection.forward;
         added.frontend_hash = services_.hash(forward.destination, forward.destination_port, forward.protocol);
@@ -81,8 +94,9 @@ class Adoption::Batch {
             if (place == Place::Later) {
                 result_.leaving.push_back(candidates_[i].origin);
             } else if (place == Place::Lost) {
-            } else if (const std::optional<NotAdopted> reason = examine(candidates_[i])) {
-                lose(*reason);
+            } else if (const std::optional<ForeignRefusal> refusal = examine_foreign(
+                           ctx_, adoption_.snapshot_, adoption_.now_, candidates_[i].foreign)) {
+                lose(reason_of(*refusal));
             } else if (const uint32_t to = passed++; to != i) {
                 candidates_[to] = candidates_[i];
             }
@@ -91,25 +105,17 @@ class Adoption::Batch {
         ctx_.connections.prefetch_units(passed);
         std::array<nat::PoolNumber, kTogether> pools;
         for (uint32_t i = 0; i < passed; ++i) {
-            const Candidate& candidate = candidates_[i];
-            ctx_.by_backend.prefetch_newest(candidate.connection.backend);
-            pools[i] = candidate.connection.source_kept ? nat::PoolNumber{}
-                                                        : ctx_.snat_ports.prefetch_pool(candidate.pool_hash);
+            const pipeline::ForeignConnection& foreign = candidates_[i].foreign;
+            ctx_.by_backend.prefetch_newest(foreign.connection.backend);
+            pools[i] = prefetch_pool(ctx_, foreign);
         }
         for (uint32_t i = 0; i < passed; ++i) {
-            if (const std::optional<NotAdopted> reason = insert(candidates_[i], pools[i])) {
-                lose(*reason);
-            }
+            insert(candidates_[i].foreign, pools[i]);
         }
     }
 
  private:
     void lose(NotAdopted reason) noexcept { ++result_.lost[static_cast<size_t>(reason)]; }
-
-    static nat::PoolKey pool_key(const Connection& connection) noexcept {
-        return {connection.reverse.destination, connection.reverse.source, connection.reverse.source_port,
-                connection.reverse.protocol};
-    }
 
     enum class Place : uint8_t {
         Found,
@@ -118,7 +124,7 @@ class Adoption::Batch {
     };
     // Finds the connection's Service and backend in the current configuration.
     Place place_of(Candidate& candidate) noexcept {
-        Connection& connection = candidate.connection;
+        Connection& connection = candidate.foreign.connection;
         const FlowKey& forward = connection.forward;
         const FlowKey& reverse = connection.reverse;
         const lb::FrontendRow* frontend = services_.find(forward.destination, forward.destination_port,
@@ -153,82 +159,26 @@ class Adoption::Batch {
         return Place::Found;
     }
 
-    // Empty: the connection may be inserted, and `candidate` is complete except for the pool of its port.
-    std::optional<NotAdopted> examine(Candidate& candidate) noexcept {
-        Connection& connection = candidate.connection;
-        const FlowKey& forward = connection.forward;
-        const FlowKey& reverse = connection.reverse;
-        ctx_.by_backend.prefetch_head(connection.backend);
-        const conn::Limits& limits = ctx_.aging.limits();
-        if (units_between(connection.last_seen, adoption_.now_) - limits.sweep_period() >
-            limits.limit_for(forward.protocol, connection, *adoption_.snapshot_.idle_limits)) {
-            return NotAdopted::Expired;
-        }
-        connection.snat_index = 0;
-        connection.snat_pool = 0;
-        if (!connection.source_kept) {
-            const nat::SnatAddress* address = config_.addresses.find(reverse.destination);
-            connection.snat_index = static_cast<uint8_t>(address - &config_.addresses[0]);
-            const nat::PoolKey key = pool_key(connection);
-            // A NodePort that is declared later does not end the connections that use its number.
-            const nat::PortRules rules =
-                nat::rules_towards(ctx_.snat_ports, config_, connection.snat_index, nat::HostPorts{}, key);
-            if (!rules.is_usable(reverse.destination_port)) {
-                return NotAdopted::NoSnatPort;
-            }
-            candidate.pool_hash = ctx_.snat_ports.hash(key);
-            ctx_.snat_ports.prefetch(candidate.pool_hash);
-        }
-        const packet::TranslationDeltas deltas = packet::translation_deltas(
-            forward, {reverse.destination, reverse.source, reverse.destination_port, reverse.source_port});
-        connection.l4_delta = deltas.l4;
-        connection.ip_delta = deltas.ip;
-        candidate.forward_hash = ctx_.connections.hash(forward);
-        candidate.reverse_hash = ctx_.connections.hash(reverse);
-        ctx_.connections.prefetch_buckets(candidate.forward_hash);
-        ctx_.connections.prefetch_buckets(candidate.reverse_hash);
-        return std::nullopt;
-    }
-
     [[nodiscard]] bool is_same(ServiceId former, ServiceId current) const noexcept {
         const std::optional<std::vector<ServiceId>>& names = adoption_.former_.services;
         return !names || (former.value < names->size() && (*names)[former.value] == current);
     }
 
-    // As new_flow.cpp, without a packet.
-    std::optional<NotAdopted> insert(Candidate& candidate, nat::PoolNumber probably) noexcept {
-        Connection& connection = candidate.connection;
-        nat::PoolNumber pool;
-        if (!connection.source_kept) {
-            pool = ctx_.snat_ports.open(pool_key(connection), candidate.pool_hash, probably);
-            connection.snat_pool = pool.value;
+    void insert(pipeline::ForeignConnection& foreign, nat::PoolNumber probably) noexcept {
+        ConnectionIndex inserted;
+        if (const std::optional<ForeignRefusal> refusal =
+                insert_foreign(ctx_, foreign, pipeline::WhenFull::Refuse, probably, inserted)) {
+            return lose(reason_of(*refusal));
         }
-        const conn::Inserted inserted =
-            ctx_.connections.insert(connection, candidate.forward_hash, candidate.reverse_hash);
-        if (inserted.status != conn::InsertStatus::Inserted) {
-            return inserted.status == conn::InsertStatus::Full ? NotAdopted::TableFull
-                                                               : NotAdopted::Duplicate;
-        }
-        ctx_.by_backend.add(inserted.index, connection.backend);
-        if (!connection.source_kept) {
-            ctx_.snat_ports.bind(pool, connection.reverse.destination_port);
-        }
-        ctx_.prefixes.add(pipeline::PrefixCounts::slot_of(connection.forward.source, ctx_.owner.mix));
-        ctx_.counters.services[connection.service.value].connections.add(1);
-        stats::BackendCounters& backend = ctx_.counters.backends[connection.backend.value];
-        backend.connections.add(1);
-        backend.open.add(pipeline::is_open(ctx_.connections.at(inserted.index)) ? 1 : 0);
         ++result_.adopted;
         if (ctx_.workers > 1) {
-            adoption_.note_moved(ctx_.self, connection, result_);
+            adoption_.note_moved(ctx_.self, foreign.connection, result_);
         }
-        return std::nullopt;
     }
 
     const Adoption& adoption_;
     WorkerContext& ctx_;
     Result& result_;
-    const nat::SnatConfig& config_;
     const lb::ServiceTable& services_;
     std::array<Candidate, kTogether> candidates_;
     uint32_t count_ = 0;
@@ -271,20 +221,6 @@ Adoption::Adoption(const FormerTables& former, const config::Snapshot& snapshot,
             ways_.push_back(way);
         }
     }
-}
-
-// Unset: its SNAT address is not of the configuration.
-WorkerId Adoption::owner_of(const Connection& connection) const noexcept {
-    const nat::ReplyOwner& owner = workers_.front()->owner;
-    const FlowKey& reverse = connection.reverse;
-    if (connection.source_kept) {
-        // The endpoint is on the host and answers to a port of the owner's (new_flow.cpp, take_own_port).
-        return reverse.destination_port != connection.forward.source_port
-                   ? owner.of_snat_port(reverse.destination_port)
-                   : owner.of_client(connection.forward.source);
-    }
-    const nat::SnatAddress* address = snapshot_.snat->addresses.find(reverse.destination);
-    return address == nullptr ? WorkerId{} : owner.of_snat_reply(address->egress, reverse);
 }
 
 bool Adoption::is_led_to(WorkerId owner, const FlowKey& key) const noexcept {
@@ -342,7 +278,7 @@ void Adoption::adopt(WorkerId worker) {
                 case conn::FormerTable::Unit::Live:
                     break;
             }
-            const WorkerId owner = owner_of(connection);
+            const WorkerId owner = pipeline::owner_of_foreign(connection, snapshot_, ctx.owner);
             if (!owner.is_set()) {
                 lose(NotAdopted::NoSnatPort);
             } else if (owner == worker) {

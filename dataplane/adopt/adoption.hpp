@@ -31,6 +31,7 @@
 #include "dataplane/base/time.hpp"
 #include "dataplane/config/snapshot.hpp"
 #include "dataplane/conn/former_table.hpp"
+#include "dataplane/pipeline/opening/foreign.hpp"
 #include "dataplane/pipeline/placement.hpp"
 #include "dataplane/pipeline/state/context.hpp"
 #include "dataplane/pipeline/state/moved_flows.hpp"
@@ -63,10 +64,7 @@ class Adoption {
     };
     // A connection on its way into a table.
     struct Candidate {
-        conn::Connection connection;
-        uint64_t forward_hash;
-        uint64_t reverse_hash;
-        uint64_t pool_hash;
+        pipeline::ForeignConnection foreign;
         uint64_t frontend_hash;
         Origin origin;
     };
@@ -84,7 +82,6 @@ class Adoption {
     [[nodiscard]] LeavingFlows leaving_flows(const conn::Connection& connection) const noexcept;
     void adopt_leaving();
     void count(WorkerId worker) const noexcept;
-    [[nodiscard]] WorkerId owner_of(const conn::Connection& connection) const noexcept;
     // Whether every packet with this key visits the owner by placement alone.
     [[nodiscard]] bool is_led_to(WorkerId owner, const packet::FlowKey& key) const noexcept;
     void note_moved(WorkerId owner, const conn::Connection& connection, Result& result) const;

@@ -91,6 +91,10 @@ class CoarseClock {
     [[nodiscard]] constexpr uint64_t to_milliseconds(int32_t units) const noexcept {
         return units <= 0 ? 0 : rate_.to_milliseconds({static_cast<uint64_t>(units) << shift_});
     }
+    // The inverse, rounded up.
+    [[nodiscard]] constexpr uint64_t from_milliseconds(uint64_t milliseconds) const noexcept {
+        return units(rate_.milliseconds(milliseconds));
+    }
 
  private:
     TscRate rate_;

@@ -26,6 +26,18 @@ std::string_view to_string(DatagramState state) noexcept {
     return state == DatagramState::OneWay ? "one-way" : "two-way";
 }
 
+bool is_state(Protocol protocol, uint8_t state) noexcept {
+    switch (protocol) {
+        case Protocol::Tcp:
+            return state < kTcpStates;
+        case Protocol::Udp:
+            return state <= static_cast<uint8_t>(DatagramState::TwoWay);
+        case Protocol::Sctp:
+            return state < kSctpStates;
+    }
+    return false;
+}
+
 std::string_view Connection::state_name() const noexcept {
     switch (forward.protocol) {
         case Protocol::Tcp:

@@ -88,6 +88,9 @@ inline constexpr uint8_t kSctpStates = 9;
 [[nodiscard]] std::string_view to_string(SctpState state) noexcept;
 [[nodiscard]] std::string_view to_string(DatagramState state) noexcept;
 
+// Whether connections of `protocol` have a state of this number. False for an unknown protocol.
+[[nodiscard]] bool is_state(Protocol protocol, uint8_t state) noexcept;
+
 // The value that is inserted into the table and listed from it. In the table itself a connection takes one or
 // two cache lines (table.hpp).
 struct Connection {

@@ -12,18 +12,6 @@ namespace {
 
 using detail::Header;
 
-bool is_state(Protocol protocol, uint8_t state) noexcept {
-    switch (protocol) {
-        case Protocol::Tcp:
-            return state < kTcpStates;
-        case Protocol::Udp:
-            return state <= static_cast<uint8_t>(DatagramState::TwoWay);
-        case Protocol::Sctp:
-            return state < kSctpStates;
-    }
-    return false;
-}
-
 bool is_known(KeyFamilies families) noexcept {
     return families == KeyFamilies::V4 || families == KeyFamilies::V6 || families == KeyFamilies::Mixed;
 }

@@ -256,8 +256,7 @@ bool Table::place(uint64_t hash, uint32_t reference) noexcept {
             return false;
         }
     }
-    buckets_[at / Bucket::kSlots].tags[at % Bucket::kSlots] = tag_of(hash);
-    buckets_[at / Bucket::kSlots].references[at % Bucket::kSlots] = reference;
+    buckets_[at / Bucket::kSlots].set(at % Bucket::kSlots, tag_of(hash), reference);
     return true;
 }
 
@@ -349,7 +348,7 @@ void Table::erase(ConnectionIndex index, uint64_t forward_hash, uint64_t reverse
     __atomic_store_n(&header_->units_used, header_->units_used - (is_v6 ? 2 : 1), __ATOMIC_RELAXED);
 }
 
-bool Table::read(uint32_t unit, Connection& out) const noexcept {
+Table::Unit Table::read(uint32_t unit, Connection& out, uint32_t& generation) const noexcept {
     // An entry is replaced at most as often as flows open, and a copy takes nanoseconds, so a second attempt
     // nearly always succeeds.
     constexpr int kTries = 4;
@@ -363,11 +362,11 @@ bool Table::read(uint32_t unit, Connection& out) const noexcept {
     for (int i = 0; i < kTries; ++i) {
         const uint32_t first_before = __atomic_load_n(&first.generation, __ATOMIC_ACQUIRE);
         if (holds_addresses()) {
-            return false;
+            return Unit::Empty;
         }
         const uint32_t before = __atomic_load_n(&entry.generation, __ATOMIC_ACQUIRE);
         if ((before & 1) == 0) {
-            return false;
+            return Unit::Empty;
         }
         Entry copy{};
         copy_out(&copy, &entry);
@@ -380,10 +379,11 @@ bool Table::read(uint32_t unit, Connection& out) const noexcept {
         if (!holds_addresses() && __atomic_load_n(&first.generation, __ATOMIC_ACQUIRE) == first_before &&
             __atomic_load_n(&entry.generation, __ATOMIC_RELAXED) == before) {
             out = unpack(copy, addresses);
-            return true;
+            generation = before;
+            return Unit::Live;
         }
     }
-    return false;
+    return Unit::Replaced;
 }
 
 // --- Slots ---
@@ -395,7 +395,7 @@ void Table::clear_slot(uint64_t hash, uint32_t reference) noexcept {
         const uint32_t at =
             match8(buckets_[bucket].references, reference) & match8(buckets_[bucket].tags, tag_of(hash));
         if (at != 0) {
-            buckets_[bucket].tags[std::countr_zero(at)] = 0;
+            store_word(buckets_[bucket].tags[std::countr_zero(at)], 0);
             return;
         }
         bucket = other_bucket(bucket, tag_of(hash));

@@ -182,7 +182,26 @@ class Table {
     // Copies the connection that starts at `unit` (0 .. capacity-1). Returns false if there is none, or if it
     // was replaced during each of a few attempts. last_seen and state are each from some moment during the
     // copy.
-    [[nodiscard]] bool read(uint32_t unit, Connection& out) const noexcept;
+    [[nodiscard]] bool read(uint32_t unit, Connection& out) const noexcept {
+        uint32_t generation = 0;
+        return read(unit, out, generation) == Unit::Live;
+    }
+    enum class Unit : uint8_t {
+        Empty,     // no connection starts here
+        Replaced,  // during each attempt: there may be one
+        Live,
+    };
+    // The same, and the generation() of the connection, which is odd. `out` and `generation` are valid if
+    // Live.
+    [[nodiscard]] Unit read(uint32_t unit, Connection& out, uint32_t& generation) const noexcept;
+    // Copies the connection with this key, as read() does; `generation` is that of this life. Returns false
+    // if there is none, or if the key was moved to its other bucket meanwhile (copies/store.hpp).
+    struct Lookup {
+        Found found;
+        uint32_t generation = 0;
+        Connection connection;
+    };
+    [[nodiscard]] bool look_up(const packet::FlowKey& key, uint64_t hash, Lookup& out) const noexcept;
 
  private:
     Table(std::span<std::byte> memory, uint32_t capacity) noexcept;

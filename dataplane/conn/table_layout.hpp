@@ -21,6 +21,12 @@ struct alignas(kCacheLine) Bucket {
     uint32_t references[kSlots];
     uint32_t tags[kSlots];
 #endif
+
+    // Releases, for Table::look_up() on other threads (copies/store.cpp). On x86 these are plain moves.
+    PENSTOCK_ALWAYS_INLINE void set(uint32_t slot, uint32_t tag, uint32_t reference) noexcept {
+        __atomic_store_n(&tags[slot], tag, __ATOMIC_RELEASE);
+        __atomic_store_n(&references[slot], reference, __ATOMIC_RELEASE);
+    }
 };
 static_assert(sizeof(Bucket) == kCacheLine);
 

@@ -29,10 +29,10 @@ uint32_t Table::make_room(uint32_t first, uint32_t second) noexcept {
         if (hole != kNone) {
             for (uint32_t at = i; nodes[at].depth > 0; at = nodes[at].parent) {
                 const uint32_t from = nodes[nodes[at].parent].bucket * Bucket::kSlots + nodes[at].slot;
-                Bucket& to_bucket = buckets_[hole / Bucket::kSlots];
                 const Bucket& from_bucket = buckets_[from / Bucket::kSlots];
-                to_bucket.tags[hole % Bucket::kSlots] = from_bucket.tags[from % Bucket::kSlots];
-                to_bucket.references[hole % Bucket::kSlots] = from_bucket.references[from % Bucket::kSlots];
+                buckets_[hole / Bucket::kSlots].set(hole % Bucket::kSlots,
+                                                    from_bucket.tags[from % Bucket::kSlots],
+                                                    from_bucket.references[from % Bucket::kSlots]);
                 hole = from;  // keeps its contents until the next move, or place(), fills it
             }
             return hole;

@@ -2,6 +2,7 @@
 #include "dataplane/pipeline/conn_lookup.hpp"
 
 #include "dataplane/pipeline/placement.hpp"
+#include "dataplane/pipeline/take_over.hpp"
 
 namespace penstock::pipeline {
 namespace {
@@ -104,19 +105,27 @@ PENSTOCK_NOINLINE void take_host_flows(WorkerContext& ctx, Burst& burst) noexcep
     }
 }
 
-// A miss on the last candidate, or behind it. If another worker has adopted the flow, the packet visits that
-// one. If that has no such connection any more, the packet returns, and may open a flow here.
-PENSTOCK_NOINLINE void ask_moved(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
-    const Candidates& candidates = burst.candidates[i];
+// A miss on the last candidate, or behind it. If another worker has adopted the flow, or has taken over its
+// copy or may do so, the packet visits that one. If that has no such connection any more, the packet returns,
+// and may open a flow here.
+PENSTOCK_NOINLINE void ask_owner(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     uint8_t& tried = burst.arrival[i].note.tried;
     if (tried == kBackFromMoved) {
         return;
     }
     if (tried == kTriesMoved) {
-        tried = kBackFromMoved;
-        return hand_on(ctx, burst, i, static_cast<uint8_t>(candidates.count - 1));
+        if (ctx.copies == nullptr) {  // otherwise take_over_copies() decides
+            hand_back(ctx, burst, i);
+        }
+        return;
     }
-    const WorkerId owner = ctx.moved->owner_of(burst.parsed[i].key);
+    WorkerId owner;
+    if (ctx.moved != nullptr) {
+        owner = ctx.moved->owner_of(burst.parsed[i].key);
+    }
+    if (!owner.is_set() && ctx.copies != nullptr) {
+        owner = owner_of_copy(ctx, burst.parsed[i]);
+    }
     if (owner.is_set() && owner != ctx.self) {
         tried = kTriesMoved;
         burst.verdict[i] = Verdict::Handoff;
@@ -132,8 +141,8 @@ void pass_on(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     }
     uint8_t& tried = burst.arrival[i].note.tried;
     if (candidates.is_last(tried)) {
-        if (ctx.moved != nullptr) [[unlikely]] {
-            ask_moved(ctx, burst, i);
+        if (ctx.moved != nullptr || ctx.copies != nullptr) [[unlikely]] {
+            ask_owner(ctx, burst, i);
         }
         return;
     }
@@ -153,8 +162,14 @@ bool hand_to_opener(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept
         note.from_host ? candidates_from_host(ctx, burst, i) : candidates_of(ctx, burst, i, Ask::EachWorker);
     // the worker that may open the flow is the last candidate
     const auto opener = static_cast<uint8_t>(burst.candidates[i].count - 1);
-    note.tried = ctx.moved == nullptr ? opener : kBackFromMoved;
+    note.tried = ctx.moved == nullptr && ctx.copies == nullptr ? opener : kBackFromMoved;
     hand_on(ctx, burst, i, opener);
+    return !burst.under_way(i);
+}
+
+bool hand_back(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    burst.arrival[i].note.tried = kBackFromMoved;
+    hand_on(ctx, burst, i, static_cast<uint8_t>(burst.candidates[i].count - 1));
     return !burst.under_way(i);
 }
 

@@ -16,4 +16,8 @@ void conn_lookup(WorkerContext& ctx, Burst& burst) noexcept;
 // packet is handed to that worker.
 bool hand_to_opener(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept;
 
+// Packet i was handed to this worker as the owner of its connection (kTriesMoved), and the worker has none.
+// Hands it to its last candidate, which may open a flow. False: that is this worker.
+bool hand_back(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept;
+
 }  // namespace penstock::pipeline

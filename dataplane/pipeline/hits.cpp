@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/pipeline/hits.hpp"
 
+#include "dataplane/pipeline/flow_records.hpp"
 #include "dataplane/pipeline/track.hpp"
 #include "dataplane/pipeline/translate.hpp"
 
@@ -21,6 +22,19 @@ void serve_hits(WorkerContext& ctx, Burst& burst) noexcept {
         }
     }
     ctx.count()[stats::Counter::ConnectionHits].add(hits);
+}
+
+Tracked serve_late_hit(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    const Passage passage(ctx, burst, i);
+    const Tracked tracked = track_one(ctx, burst, i);
+    if (ctx.flow_log != nullptr) [[unlikely]] {
+        passage.count(ctx);
+    }
+    if (tracked == Tracked::GoesOn) {
+        ctx.count()[stats::Counter::ConnectionHits].add(1);
+        send_one(ctx, burst, i);
+    }
+    return tracked;
 }
 
 }  // namespace penstock::pipeline

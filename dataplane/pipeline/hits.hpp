@@ -5,6 +5,7 @@
 // between its steps.
 #pragma once
 
+#include "dataplane/pipeline/associations.hpp"
 #include "dataplane/pipeline/state/burst.hpp"
 #include "dataplane/pipeline/state/context.hpp"
 
@@ -13,5 +14,9 @@ namespace penstock::pipeline {
 // Must run before new_flow, which may evict a connection of this burst from a full table: the connection's
 // packets have left by then.
 void serve_hits(WorkerContext& ctx, Burst& burst) noexcept;
+
+// Serves packet i, of connection found[i], by itself: one that has become a hit after serve_hits(). Returns
+// Tracked::Reopens, and does nothing, if the packet reopens its connection.
+PENSTOCK_NOINLINE Tracked serve_late_hit(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept;
 
 }  // namespace penstock::pipeline

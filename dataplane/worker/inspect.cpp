@@ -152,6 +152,34 @@ void Inspector::for_each_connection(const std::function<bool(const ConnectionVie
     }
 }
 
+std::vector<const conn::Table*> Inspector::connection_tables() const {
+    std::vector<const conn::Table*> tables;
+    for (const auto& worker : workers_->impl_->workers_) {
+        tables.push_back(&worker->context().connections);
+    }
+    return tables;
+}
+
+CoarseClock Inspector::coarse_clock() const {
+    return workers_->impl_->workers_.front()->context().clock;
+}
+
+CoarseTime Inspector::coarse_now() const {
+    const pipeline::WorkerContext& context = workers_->impl_->workers_.front()->context();
+    return context.clock.at(context.timeline.shown(rte_rdtsc()));
+}
+
+std::function<int32_t(const conn::Connection&)> Inspector::idle_limits() const {
+    const conn::Limits& limits = workers_->impl_->workers_.front()->context().aging.limits();
+    return [&limits, now = workers_->current()](conn::Connection connection) {
+        const packet::FlowKey& key = connection.forward;
+        const lb::FrontendRow* frontend =
+            now.services->find(key.destination, key.destination_port, key.protocol);
+        connection.service = frontend == nullptr ? ServiceId{} : frontend->service->id;
+        return limits.limit_for(key.protocol, connection, *now.idle_limits);
+    };
+}
+
 std::vector<nat::SnatUse> Inspector::snat_use() const {
     const config::Snapshot now = workers_->current();
     nat::SnatCensus census(*now.snat,

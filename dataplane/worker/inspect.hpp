@@ -13,6 +13,9 @@
 
 #include "dataplane/base/ids.hpp"
 #include "dataplane/base/ip.hpp"
+#include "dataplane/base/time.hpp"
+#include "dataplane/conn/connection.hpp"
+#include "dataplane/conn/table.hpp"
 #include "dataplane/lb/service.hpp"
 #include "dataplane/nat/snat_use.hpp"
 #include "dataplane/packet/flow_key.hpp"
@@ -157,6 +160,15 @@ class Inspector {
     // Calls `visit` for each live connection until it returns false. Entries that change while they are read
     // are read again.
     void for_each_connection(const std::function<bool(const ConnectionView&)>& visit) const;
+
+    // The connection tables of all workers, for readers on any thread. They live as long as the WorkerSet.
+    [[nodiscard]] std::vector<const conn::Table*> connection_tables() const;
+    // The clock of their times, and its reading now.
+    [[nodiscard]] CoarseClock coarse_clock() const;
+    [[nodiscard]] CoarseTime coarse_now() const;
+    // The idle limit, in units of that clock, of connections that are in no table and have no ServiceId: that
+    // of the Service with the frontend, by the configuration of now. The result borrows the WorkerSet.
+    [[nodiscard]] std::function<int32_t(const conn::Connection&)> idle_limits() const;
 
     // Utilisation of the SNAT addresses of the current snapshot. Reads all connections: for a scrape.
     [[nodiscard]] std::vector<nat::SnatUse> snat_use() const;

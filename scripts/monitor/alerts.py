@@ -115,6 +115,10 @@ on_gauge("VipsWithheld", "configuration", "warning", "penstock_vips_withheld", "
          "penstockctl status has the reason.", "1+0", "0+0")
 on_gauge("SharesPlanFault", "configuration", "warning", "penstock_shares_plan_fault", "== 1", "10m", f"The plan of shares {AT} is not in force or not saved",
          "The line Shares of penstockctl status has the reason. The gateway continues with the plan of before.", "1+0", "0+0")
+on_gauge("ShareCopiesIncomplete", "configuration", "warning", "penstock_share_copies_complete", "== 0", "5m",
+         f"The gateway {AT} lacks copies of connections of {{{{ $labels.gateway }}}}",
+         "penstockctl get gateways has the state and the last error of the copies. If that gateway is lost now, its connections are.", "0+0", "1+0",
+         'gateway="edge-2"')
 alert("VipsNotAnnounced", "configuration", "warning", 'penstock_vips{presence="none"}', "> 0", "15m", f"VIPs {AT} are not announced",
       "penstockctl get vips has the reason of each.",
       {series("penstock_vips", GW + ',presence="none",metric=""'): "3+0x120", series("penstock_drained", GW): "0+0x120",

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "control/client/target.hpp"
 #include "control/shares/plan_text.hpp"
 #include "dataplane/base/check.hpp"
 
@@ -23,6 +24,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     PENSTOCK_CHECK(plan->version > 0);
     PENSTOCK_CHECK(!plan->gateways.empty() && plan->gateways.size() <= shares::kGatewaysMax);
     PENSTOCK_CHECK(!plan->shares.empty() && plan->shares.size() <= shares::kSharesMax);
+    for (const shares::Gateway& gateway : plan->gateways) {
+        const bool is_target = client::parse_target(gateway.address).has_value();
+        PENSTOCK_CHECK(gateway.address.empty() ||
+                       (is_target && gateway.address.size() <= shares::kGatewayAddressBytesMax &&
+                        std::ranges::count(plan->gateways, gateway.address, &shares::Gateway::address) == 1));
+    }
     const shares::ShareMap map = plan->map();
     for (size_t number = 0; number < plan->shares.size(); ++number) {
         const shares::Share& share = plan->shares[number];

@@ -6,9 +6,14 @@
 #include "control/cli/commands/list.hpp"
 #include "control/cli/commands/views.hpp"
 #include "control/cli/table.hpp"
+#include "control/cli/text.hpp"
 
 namespace penstock::cli {
 namespace {
+
+std::string age_text(bool has_age, uint64_t age_ms) {
+    return has_age ? duration_text(age_ms) : std::string();
+}
 
 Result<std::string> run_get_shares(Gateway* gateway, const Request& request) {
     PENSTOCK_TRY(const auto shares, gateway->shares());
@@ -25,17 +30,18 @@ Result<std::string> run_get_gateways(Gateway* gateway, const Request& request) {
     return structured(json_list(shares.gateways()), request.format);
 }
 
-Result<Table> rows_of_gateways(Gateway* gateway, const Request&) {
+Result<Table> rows_of_gateways(Gateway* gateway, const Request& request) {
     PENSTOCK_TRY(const auto shares, gateway->shares());
-    return gateways_table(shares);
+    return gateways_table(shares, request.is_wide());
 }
 
 }  // namespace
 
 Table shares_table(const v1::ListSharesResponse& shares, bool wide) {
-    std::vector<Table::Column> columns{{"SHARE", true}, {"PRIMARY"},      {"HEIR"},
-                                       {"ROLE"},        {"SERVED", true}, {"ANNOUNCED", true}};
+    std::vector<Table::Column> columns{{"SHARE", true},  {"PRIMARY"},         {"HEIR"},         {"ROLE"},
+                                       {"SERVED", true}, {"ANNOUNCED", true}, {"COPIES", true}, {"CHANNEL"}};
     if (wide) {
+        columns.push_back({"AGE", true});
         columns.push_back({"VIPS"});
     }
     Table table(columns);
@@ -45,8 +51,11 @@ Table shares_table(const v1::ListSharesResponse& shares, bool wide) {
                                      share.heir(),
                                      share.role(),
                                      std::to_string(share.served()),
-                                     std::to_string(share.announced())};
+                                     std::to_string(share.announced()),
+                                     std::to_string(share.copies()),
+                                     share.channel()};
         if (wide) {
+            row.push_back(age_text(share.has_complete_age_ms(), share.complete_age_ms()));
             std::string vips;
             for (const std::string& prefix : share.vips()) {
                 vips += (vips.empty() ? "" : ",") + prefix;
@@ -58,12 +67,37 @@ Table shares_table(const v1::ListSharesResponse& shares, bool wide) {
     return table;
 }
 
-Table gateways_table(const v1::ListSharesResponse& shares) {
-    Table table({{"NAME"}, {"THIS"}, {"WEIGHT", true}, {"PRIMARY-OF", true}, {"HEIR-OF", true}});
+Table gateways_table(const v1::ListSharesResponse& shares, bool wide) {
+    std::vector<Table::Column> columns{
+        {"NAME"},    {"THIS"},    {"WEIGHT", true}, {"PRIMARY-OF", true}, {"HEIR-OF", true},
+        {"ADDRESS"}, {"CHANNEL"}, {"COPIES", true}, {"THERE", true},      {"AGE", true}};
+    if (wide) {
+        columns.insert(columns.end(),
+                       {{"RECEIVED", true}, {"REFUSED", true}, {"SENT", true}, {"STREAMS", true}});
+    }
+    columns.push_back({"ERROR"});
+    Table table(columns);
     for (const v1::PlannedGateway& gateway : shares.gateways()) {
-        table.add({gateway.name(), gateway.name() == shares.gateway_name() ? "yes" : "",
-                   std::to_string(gateway.weight()), std::to_string(gateway.primary_of()),
-                   std::to_string(gateway.heir_of())});
+        std::vector<std::string> row{gateway.name(),
+                                     gateway.name() == shares.gateway_name() ? "yes" : "",
+                                     std::to_string(gateway.weight()),
+                                     std::to_string(gateway.primary_of()),
+                                     std::to_string(gateway.heir_of()),
+                                     gateway.address(),
+                                     gateway.channel(),
+                                     std::to_string(gateway.copies()),
+                                     std::to_string(gateway.copies_there()),
+                                     age_text(gateway.has_complete_age_ms(), gateway.complete_age_ms())};
+        if (wide) {
+            const uint64_t refused = gateway.records_refused_share() + gateway.records_refused_full() +
+                                     gateway.records_refused_taken();
+            for (const uint64_t number :
+                 {gateway.records_received(), refused, gateway.records_sent(), gateway.streams()}) {
+                row.push_back(std::to_string(number));
+            }
+        }
+        row.push_back(gateway.channel_fault());
+        table.add(std::move(row));
     }
     return table;
 }
@@ -74,7 +108,7 @@ Command get_shares() {
             .options = {"output", "no-headers", "watch", "interval", "all-gateways"},
             .summary =
                 "List the shares of several gateways (--shares): primary, heir, the role of this gateway, "
-                "VIPs served and announced",
+                "VIPs served and announced, copies of connections",
             .run = run_get_shares,
             .rows = rows_of_shares};
 }
@@ -83,7 +117,9 @@ Command get_gateways() {
     return {.words = {"get", "gateways"},
             .aliases = {"gateway"},
             .options = {"output", "no-headers", "watch", "interval", "all-gateways"},
-            .summary = "List the gateways of the plan of shares (--shares) and the number of their shares",
+            .summary =
+                "List the gateways of the plan of shares (--shares) the number of their shares, and "
+                "the copies of their connections",
             .run = run_get_gateways,
             .rows = rows_of_gateways};
 }

@@ -110,8 +110,13 @@ std::string flow_records_text(const v1::FlowRecords& records) {
 }
 
 std::string shares_text(const v1::SharesSummary& shares) {
+    std::string copies;
+    if (!shares.channel().empty() && shares.channel() != "off") {
+        copies = ", copies " + shares.channel() + " (" + std::to_string(shares.copies()) + " held)";
+        copies += shares.channel_fault().empty() ? "" : ": " + shares.channel_fault();
+    }
     return "plan version " + std::to_string(shares.plan_version()) + ", primary of " +
-           std::to_string(shares.primary_of()) + ", heir of " + std::to_string(shares.heir_of()) +
+           std::to_string(shares.primary_of()) + ", heir of " + std::to_string(shares.heir_of()) + copies +
            (shares.fault().empty() ? "" : "; " + shares.fault());
 }
 

@@ -25,7 +25,7 @@ namespace penstock::cli {
 [[nodiscard]] Table vips_table(const v1::ListVipsResponse& vips);
 [[nodiscard]] Table bfd_table(const v1::ListBfdSessionsResponse& sessions, bool wide);
 [[nodiscard]] Table shares_table(const v1::ListSharesResponse& shares, bool wide);
-[[nodiscard]] Table gateways_table(const v1::ListSharesResponse& shares);
+[[nodiscard]] Table gateways_table(const v1::ListSharesResponse& shares, bool wide);
 [[nodiscard]] Table neighbours_table(const v1::ListNeighboursResponse& neighbours, bool wide);
 // All ports of one Kubernetes Service.
 [[nodiscard]] std::string service_description(const v1::ListServicesResponse& services,

@@ -55,6 +55,15 @@ Result<nat::PortRange> snat_ports(const std::string& entry) {
     return nat::PortRange{static_cast<L4Port>(ports.first), static_cast<L4Port>(ports.last)};
 }
 
+Result<std::optional<uint32_t>> share_copies(const std::string& entry) {
+    if (entry == "0") {
+        return 0;
+    }
+    PENSTOCK_TRY(const uint64_t copies,
+                 options::parse_number(entry, {kConnectionsMin, kConnectionsMax, "copies, or 0"}));
+    return static_cast<uint32_t>(copies);
+}
+
 Status flow_folder(const std::string& entry) {
     if (!entry.starts_with('/') || entry.ends_with('/')) {
         return options::refuse(entry, "must be the absolute path of a folder");
@@ -273,6 +282,14 @@ void add_presence(OptionSet& set, Options& options) {
         "File with the plan of shares, the same on several gateways (with --vip-presence routes). Each VIP "
         "belongs to a share: its primary announces it with metric 100, its heir with 200, and no other "
         "gateway does. A file with a higher version is applied when it changes");
+    set.add(
+        "share-age", duration(options.share_age, {0, 3600, "seconds"}, "SECONDS"),
+        "Age at which a connection is copied to the other gateway of its share (with --shares). 0: at once, "
+        "within about a second");
+    set.add(
+        "share-copies", parsed(options.share_copies, "N", share_copies),
+        "Maximum number of copies held of other gateways' connections, 1024-67108864 (with --shares): IPv4 "
+        "ones, or half as many others. 0: none (default: as many as the connections of all workers)");
     set.add("withdraw-empty", on_off_switch(options.withdraw_empty),
             "Withdraw a VIP also when none of its Services has a usable endpoint");
     set.add("drain-on-stop", duration(options.drain_on_stop, {0, 3600, "seconds"}, "SECONDS"),

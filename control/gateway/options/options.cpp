@@ -120,6 +120,12 @@ Status complete(Options& options, const RawOptions& raw, bool healthz_is_given) 
         mistakes.note(
             refuse("shares", "requires a --gateway-name of " + std::string(shares::kGatewayNameRule)));
     }
+    for (const auto& [name, is_set] : {std::pair("share-age", options.share_age != kShareAgeDefault),
+                                       std::pair("share-copies", options.share_copies.has_value())}) {
+        if (is_set && options.shares.empty()) {
+            mistakes.note(refuse(name, "requires --shares"));
+        }
+    }
     if (options.vip_standby && options.vip_presence != VipPresenceMode::Routes &&
         options.vip_presence != VipPresenceMode::Arp) {
         mistakes.note(refuse("vip-standby", "requires --vip-presence routes or arp"));

@@ -42,6 +42,8 @@ struct FlowRecordOptions {
     [[nodiscard]] bool is_on() const noexcept { return !folder.empty() || collector; }
 };
 
+inline constexpr std::chrono::seconds kShareAgeDefault{3};
+
 struct Options {
     using Action = options::Action;
     Action action = Action::Run;
@@ -78,8 +80,11 @@ struct Options {
     bool withdraw_empty = false;  // with vip_presence only
     bool vip_standby = false;     // with VipPresenceMode::Routes and Arp only
     std::chrono::seconds drain_on_stop{0};
-    std::string shares;  // file with the plan of shares; "": none
-    std::string bfd;     // bfdd's socket for data planes; "": the workers have no BFD sessions
+    std::string shares;                                // file with the plan of shares; "": none
+    std::chrono::seconds share_age{kShareAgeDefault};  // of connections that are copied to other gateways
+    // Copies held of other gateways' connections; empty: as many as all workers have connections. 0: none.
+    std::optional<uint32_t> share_copies;
+    std::string bfd;  // bfdd's socket for data planes; "": the workers have no BFD sessions
 
     std::string blocklist;      // file; "": none
     unsigned flow_rules = 256;  // maximum on each port; 0: none are installed

@@ -56,9 +56,12 @@ Daemon::~Daemon() {
     }
     exporter_.reset();
     upgrades_.stop();
+    plan_watch_.reset();
+    if (share_copies_) {
+        share_copies_->stop();  // reads the TLS files of the server
+    }
     server_.reset();
     blocklist_.reset();
-    plan_watch_.reset();
     if (reconciler_) {
         reconciler_->stop();
     }
@@ -211,7 +214,7 @@ Status Daemon::serve() {
                                     .on_observed = [this] { server_->announce_observed(); },
                                     .vips = announcer_options()},
                                    *reconciler_));
-    follow_shares();
+    prepare_copies();
     flow_records_ = start_flow_exporter(options_, *workers_, *reconciler_, started_on_);
     loops_ = std::make_unique<LoopWatch>(watched_loops(*workers_, *reconciler_, *linux_follower_, *caretaker_,
                                                        flow_records_.get(), bfd_.get(), control_rounds_,
@@ -225,6 +228,7 @@ Status Daemon::serve() {
     running_->flow_records = flow_records_.get();
     running_->bfd = bfd_.get();
     running_->shares = plan_watch_.get();
+    running_->copies = share_copies_.get();
     status_ = std::make_unique<StatusView>(*running_);
     explain_ = std::make_unique<ExplainView>(*running_);
     rpc::ServerOptions server{.tls_cert = options_.tls_cert,
@@ -238,9 +242,12 @@ Status Daemon::serve() {
             .push_back(address.is_unix() ? address.path : address.text);
         addresses += (addresses.empty() ? "" : ", ") + address.text;
     }
-    PENSTOCK_TRY(server_, rpc::Server::start(server, {*stream_, *status_, *explain_}));
+    PENSTOCK_TRY(server_, rpc::Server::start(server, {*stream_, *status_, *explain_,
+                                                      share_copies_ ? &share_copies_->sender() : nullptr}));
     running_->tls = server_->tls();
     running_->tcp = server_->tcp();
+    exchange_copies();
+    follow_shares();
     open_metrics(std::chrono::steady_clock::now());
     reconciler_->set_identity_listener([this] { server_->announce_identity(); });
     caretaker_->start();

@@ -32,6 +32,7 @@
 #include "control/gateway/rules/blocklist_watch.hpp"
 #include "control/gateway/rules/flow_follower.hpp"
 #include "control/gateway/shares/plan_watch.hpp"
+#include "control/gateway/shares/share_copies.hpp"
 #include "control/gateway/tables/table_keeper.hpp"
 #include "control/gateway/upgrade/handover.hpp"
 #include "control/gateway/upgrade/upgrade_requests.hpp"
@@ -45,6 +46,7 @@
 #include "control/process/signals.hpp"
 #include "control/rpc/server.hpp"
 #include "dataplane/base/result.hpp"
+#include "dataplane/copies/store.hpp"
 #include "dataplane/worker/worker_set.hpp"
 #include "drivers/eal/eal.hpp"
 #include "drivers/eal/mempool.hpp"
@@ -122,6 +124,9 @@ class Daemon {
     void open_bfd();
     Status read_shares();
     void follow_shares();
+    Status place_copies(worker::WorkerSetOptions& options);
+    void prepare_copies();
+    void exchange_copies();
     [[nodiscard]] std::vector<bfd::Twin> bfd_twins() const;
     void open_metrics(std::chrono::steady_clock::time_point now);
     Status open_vips();
@@ -155,7 +160,8 @@ class Daemon {
     std::unique_ptr<drivers::NetlinkMirror> mirror_;
     std::unique_ptr<Reconciler> reconciler_;
     std::unique_ptr<config::Snapshot> initial_;
-    FileVersion loaded_;  // of the state file
+    FileVersion loaded_;                     // of the state file
+    std::unique_ptr<copies::Store> copies_;  // null: no copies. Destroyed after the workers
     std::unique_ptr<worker::WorkerSet> workers_;
     std::unique_ptr<bfd::FrrLink> bfd_;              // null: off. Destroyed before the workers
     std::atomic<bool> loops_forward_{true};          // no loop that traffic needs has stalled; read by bfd_
@@ -168,8 +174,9 @@ class Daemon {
     std::unique_ptr<drivers::VipRoutes> vip_routes_;                // VipPresenceMode::Routes and Arp
     std::unique_ptr<drivers::VipAnnouncements> vip_announcements_;  // VipPresenceMode::Addresses and Arp
     StopDrain stop_drain_;
-    std::unique_ptr<BlocklistWatch> blocklist_;             // null: no list
-    std::unique_ptr<PlanWatch> plan_watch_;                 // null: no shares. Calls caretaker_
+    std::unique_ptr<BlocklistWatch> blocklist_;  // null: no list
+    std::unique_ptr<PlanWatch> plan_watch_;      // null: no shares. Calls caretaker_ and share_copies_
+    std::unique_ptr<ShareCopies> share_copies_;  // null: no shares. Destroyed before the workers
     std::unique_ptr<flow_records::Exporter> flow_records_;  // null: off. Destroyed before the workers
     std::atomic<uint64_t> control_rounds_{0};
     std::unique_ptr<LoopWatch> loops_;  // watches the loops; the caretaker's health endpoints read it

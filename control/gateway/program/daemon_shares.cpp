@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shares of several gateways (docs/adr/0041).
+// Shares of several gateways (docs/adr/0041), and copies of their connections (docs/adr/0050).
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -7,6 +9,14 @@
 #include "control/log/log.hpp"
 
 namespace penstock::gateway {
+namespace {
+
+// Gateways call each other by TCP, with the certificates of their servers.
+bool has_tcp(const Options& options) {
+    return !std::ranges::all_of(options.listen, &ListenAddress::is_unix);
+}
+
+}  // namespace
 
 // Before a successor takes over: a file without a valid plan ends it while the former process forwards.
 // Called again if the state has changed since.
@@ -28,10 +38,51 @@ void Daemon::follow_shares() {
         return;
     }
     caretaker_->set_shares(plan_watch_->shares());
-    const auto started = plan_watch_->start(
-        [this](std::shared_ptr<const GatewayShares> shares) { caretaker_->set_shares(std::move(shares)); });
+    const auto started = plan_watch_->start([this](const std::shared_ptr<const GatewayShares>& shares) {
+        caretaker_->set_shares(shares);
+        share_copies_->set_plan(shares);
+    });
     if (!started) {
         log::get("control").error("--shares: changes of the file are not applied: {}", started.error().what);
+    }
+}
+
+// Of other gateways' connections, beside the tables. Workers are prepared again with the same copies.
+Status Daemon::place_copies(worker::WorkerSetOptions& options) {
+    const uint64_t connections = uint64_t{options_.connections} * cores_.worker_cpus.size();
+    const auto capacity = options_.share_copies.value_or(
+        static_cast<uint32_t>(std::min<uint64_t>(connections, copies::Store::kCapacityMax)));
+    if (plan_watch_ == nullptr || !has_tcp(options_) || capacity == 0) {
+        return {};
+    }
+    if (copies_ == nullptr) {
+        PENSTOCK_TRY_IN("--share-copies", copies_, copies::Store::create(capacity, HashKey::random()));
+    }
+    options.copies = copies_.get();
+    return {};
+}
+
+void Daemon::prepare_copies() {
+    if (plan_watch_ == nullptr) {
+        return;
+    }
+    const worker::Inspector inspector = workers_->inspect();
+    share_copies_ = std::make_unique<ShareCopies>(
+        ShareCopies::Options{.sender = {.shares = [this] { return plan_watch_->shares(); },
+                                        .tables = inspector.connection_tables(),
+                                        .clock = inspector.coarse_clock(),
+                                        .now = [inspector] { return inspector.coarse_now(); },
+                                        .share_age = options_.share_age},
+                             .store = copies_.get(),
+                             .material = [this] { return server_->tls()->current(); },
+                             .is_protected = has_tcp(options_),
+                             .limits = [inspector] { return inspector.idle_limits(); }});
+}
+
+// The server answers by now: a gateway that is called back by another one is there.
+void Daemon::exchange_copies() {
+    if (share_copies_) {
+        share_copies_->start();
     }
 }
 

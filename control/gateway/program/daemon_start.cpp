@@ -165,6 +165,7 @@ Status Daemon::prepare_workers() {
 
 Status Daemon::create_workers(worker::WorkerSetOptions options) {
     place_tables(options);
+    PENSTOCK_TRY_STATUS(place_copies(options));
     PENSTOCK_TRY(workers_, worker::WorkerSet::prepare(std::move(options), std::move(initial_)));
     handover_.note_step(step::kWorkersPrepared);
     return {};

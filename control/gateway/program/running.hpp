@@ -16,6 +16,7 @@
 #include "control/gateway/program/stop_drain.hpp"
 #include "control/gateway/rules/flow_follower.hpp"
 #include "control/gateway/shares/plan_watch.hpp"
+#include "control/gateway/shares/share_copies.hpp"
 #include "control/gateway/tables/table_keeper.hpp"
 #include "control/gateway/upgrade/upgrade_requests.hpp"
 #include "control/gateway/views/capture_view.hpp"
@@ -52,6 +53,7 @@ struct Running {
     const rpc::TcpAcceptor* tcp = nullptr;                 // likewise
     const flow_records::Exporter* flow_records = nullptr;  // null: off
     const PlanWatch* shares = nullptr;                     // null: no plan of shares
+    const ShareCopies* copies = nullptr;                   // likewise
     const bfd::FrrLink* bfd = nullptr;                     // null: off
 
     // Number of backend ids that are or were in use.

@@ -71,6 +71,31 @@ void read_backends(const Compiled& compiled, const worker::Inspector& inspector,
     out.backends_without_series = without;
 }
 
+std::vector<metrics::ShareReading::Channel> read_channels(const ShareCopies& copies,
+                                                          const GatewayShares& own) {
+    std::vector<metrics::ShareReading::Channel> out;
+    const auto now = std::chrono::steady_clock::now();
+    for (const ShareCopies::Channel& channel : copies.channels(own)) {
+        if (!channel.has_common_shares) {
+            continue;
+        }
+        const CopyBook::Counts& counts = channel.counts;
+        metrics::ShareReading::Channel& read = out.emplace_back();
+        read.gateway = channel.gateway;
+        read.state = to_string(channel.view.state);
+        read.is_on = channel.view.state != ChannelState::Off;
+        read.is_complete = channel.view.state == ChannelState::Complete;
+        read.held = counts.held;
+        if (channel.view.complete_at) {
+            read.complete_age_s = std::chrono::duration<double>(now - *channel.view.complete_at).count();
+        }
+        read.received = counts.received;
+        read.refused = {{"share", counts.foreign}, {"full", counts.full}, {"taken", counts.taken}};
+        read.sent = channel.sent.records;
+    }
+    return out;
+}
+
 }  // namespace
 
 metrics::Reading read_metrics(const Running& running, size_t backends_max) {
@@ -172,8 +197,12 @@ metrics::Reading read_metrics(const Running& running, size_t backends_max) {
     }
     if (running.shares != nullptr) {
         const auto own = running.shares->shares();
-        out.shares = {
-            .plan_version = own->plan().version, .has_fault = !running.shares->fault().empty(), .shares = {}};
+        out.shares = {.plan_version = own->plan().version,
+                      .has_fault = !running.shares->fault().empty(),
+                      .shares = {},
+                      .channels = read_channels(*running.copies, *own),
+                      .copies_max = running.copies->capacity(),
+                      .copies_taken = running.copies->taken()};
         for (size_t number = 0; number < own->plan().shares.size(); ++number) {
             const shares::Role role = own->part_in(static_cast<uint8_t>(number)).role;
             if (role != shares::Role::None) {

@@ -1,13 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shares of several gateways.
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "control/gateway/shares/gateway_shares.hpp"
+#include "control/gateway/shares/share_copies.hpp"
 #include "control/gateway/views/status_view.hpp"
 
 namespace penstock::gateway {
+namespace {
+
+void add_channel(const ShareCopies::Channel& channel, v1::PlannedGateway& message) {
+    if (channel.has_common_shares) {
+        message.set_channel(to_string(channel.view.state));
+        message.set_channel_fault(channel.view.fault);
+    }
+    message.set_copies(channel.counts.held);
+    if (channel.view.complete_at) {
+        const auto age = std::chrono::steady_clock::now() - *channel.view.complete_at;
+        message.set_complete_age_ms(
+            static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(age).count()));
+    }
+    message.set_records_received(channel.counts.received);
+    message.set_records_refused_share(channel.counts.foreign);
+    message.set_records_refused_full(channel.counts.full);
+    message.set_records_refused_taken(channel.counts.taken);
+    message.set_records_sent(channel.sent.records);
+    message.set_copies_there(channel.sent.held);
+    message.set_streams(channel.view.streams);
+}
+
+// The share's copies come from its other gateway.
+void add_copies(const ShareCopies& copies, const GatewayShares& own,
+                const std::map<std::string, v1::PlannedGateway*>& gateways, v1::ListSharesResponse& out) {
+    for (v1::Share& share : *out.mutable_shares()) {
+        const bool is_primary = share.primary() == own.gateway_name();
+        if (!is_primary && share.heir() != own.gateway_name()) {
+            continue;
+        }
+        const auto number = static_cast<uint8_t>(share.number());
+        share.set_copies(copies.held_in(number));
+        out.set_copies(out.copies() + share.copies());
+        const auto other = gateways.find(is_primary ? share.heir() : share.primary());
+        if (other != gateways.end()) {
+            share.set_channel(other->second->channel());
+            if (other->second->has_complete_age_ms()) {
+                share.set_complete_age_ms(other->second->complete_age_ms());
+            }
+        }
+    }
+    out.set_copies_taken(copies.taken());
+    out.set_copies_max(copies.capacity());
+}
+
+}  // namespace
 
 v1::ListSharesResponse StatusView::shares() const {
     v1::ListSharesResponse out;
@@ -24,6 +73,7 @@ v1::ListSharesResponse StatusView::shares() const {
         v1::PlannedGateway& message = *out.add_gateways();
         message.set_name(gateway.name);
         message.set_weight(gateway.weight);
+        message.set_address(gateway.address);
     }
     for (v1::PlannedGateway& message : *out.mutable_gateways()) {
         gateways.emplace(message.name(), &message);
@@ -50,6 +100,10 @@ v1::ListSharesResponse StatusView::shares() const {
         share.set_served(share.served() + 1);
         share.set_announced(share.announced() + (vip.is_present ? 1 : 0));
     }
+    for (const ShareCopies::Channel& channel : running_.copies->channels(*own)) {
+        add_channel(channel, *gateways.at(channel.gateway));
+    }
+    add_copies(*running_.copies, *own, gateways, out);
     return out;
 }
 
@@ -60,6 +114,16 @@ v1::SharesSummary StatusView::shares_summary() const {
     out.set_primary_of(own->count(shares::Role::Primary));
     out.set_heir_of(own->count(shares::Role::Heir));
     out.set_fault(running_.shares->fault());
+    const std::vector<ShareCopies::Channel> channels = running_.copies->channels(*own);
+    const ChannelState state = ShareCopies::summary_of(channels);
+    out.set_channel(to_string(state));
+    for (const ShareCopies::Channel& channel : channels) {
+        out.set_copies(out.copies() + channel.counts.held);
+        if (channel.has_common_shares && channel.view.state == state && !channel.view.fault.empty() &&
+            out.channel_fault().empty()) {
+            out.set_channel_fault("gateway " + channel.gateway + ": " + channel.view.fault);
+        }
+    }
     return out;
 }
 

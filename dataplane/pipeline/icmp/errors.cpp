@@ -10,6 +10,7 @@
 #include "dataplane/pipeline/forward.hpp"
 #include "dataplane/pipeline/other_family.hpp"
 #include "dataplane/pipeline/placement.hpp"
+#include "dataplane/pipeline/take_over.hpp"
 
 namespace penstock::pipeline {
 namespace {
@@ -226,14 +227,18 @@ void serve_error(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
         return punt_or_drop_unknown(ctx, burst, i, quote.error(), quote.error() == DropReason::BadIcmp);
     }
     ErrorOwners owners = owners_of(ctx, burst, i, *quote);
-    owners.may_be_anywhere |= ctx.moved != nullptr;
+    owners.may_be_anywhere |=
+        ctx.moved != nullptr || (ctx.copies != nullptr && ctx.copies->find(quote->key.reversed()));
     // An error must be addressed to the sender of the quoted packet. Otherwise it concerns no packet that was
     // sent.
     if (quote->key.source != parsed.key.destination) {
         return punt_or_drop_unknown(ctx, burst, i, DropReason::IcmpUnknownFlow, owners.candidates.count > 0);
     }
     const packet::FlowKey answered = quote->key.reversed();
-    const auto find = [&] { return ctx.connections.find(answered, ctx.connections.hash(answered)); };
+    const auto find = [&] {
+        const conn::Found found = ctx.connections.find(answered, ctx.connections.hash(answered));
+        return found.is_hit() || ctx.copies == nullptr ? found : take_over(ctx, answered);
+    };
     if (owners.candidates.count == 0) {
         // A flow may outlive its configuration; with a single worker it is found here.
         if (const conn::Found found = find(); found.is_hit()) {

@@ -15,11 +15,13 @@
 #include "dataplane/pipeline/answers/own_errors.hpp"
 #include "dataplane/pipeline/answers/reject.hpp"
 #include "dataplane/pipeline/conn_lookup.hpp"
+#include "dataplane/pipeline/hits.hpp"
 #include "dataplane/pipeline/offered_mss.hpp"
 #include "dataplane/pipeline/opening/admit.hpp"
 #include "dataplane/pipeline/opening/opening.hpp"
 #include "dataplane/pipeline/opening/pick_up.hpp"
 #include "dataplane/pipeline/opening/reclaim.hpp"
+#include "dataplane/pipeline/take_over.hpp"
 #include "dataplane/pipeline/track.hpp"
 #include "dataplane/pipeline/translate.hpp"
 
@@ -135,7 +137,11 @@ std::optional<DropReason> bind_and_insert(WorkerContext& ctx, Burst& burst, Open
                                                  entry.reverse.destination_port, entry.reverse.source_port});
         entry.l4_delta = deltas.l4;
         entry.ip_delta = deltas.ip;
-        const conn::Inserted inserted = insert_connection(ctx, entry, burst.hash[i], reverse_hash);
+        const bool is_reserved =
+            ctx.copies != nullptr && is_reserved_by_copy(*ctx.copies, forward, entry.reverse);
+        const conn::Inserted inserted = is_reserved
+                                            ? conn::Inserted{conn::InsertStatus::ReverseTaken, {}}
+                                            : insert_connection(ctx, entry, burst.hash[i], reverse_hash);
         switch (inserted.status) {
             case conn::InsertStatus::Inserted:
                 ctx.by_backend.add(inserted.index, entry.backend);
@@ -377,19 +383,8 @@ void serve_again(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     if (!burst.found[i].is_hit()) {
         return open_flows(ctx, burst, alone, nullptr);
     }
-    const Passage passage(ctx, burst, i);
-    const Tracked tracked = track_one(ctx, burst, i);
-    if (ctx.flow_log != nullptr) [[unlikely]] {
-        passage.count(ctx);
-    }
-    switch (tracked) {
-        case Tracked::GoesOn:
-            ctx.count()[Counter::ConnectionHits].add(1);
-            return send_one(ctx, burst, i);
-        case Tracked::HasVerdict:
-            return;
-        case Tracked::Reopens:
-            break;
+    if (serve_late_hit(ctx, burst, i) != Tracked::Reopens) {
+        return;
     }
     const conn::Entry& finished = ctx.connections.at(burst.found[i].index);
     const FlowKey reverse = finished.key(conn::Direction::Reverse);
@@ -407,6 +402,9 @@ void serve_again(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
 void new_flow(WorkerContext& ctx, Burst& burst) noexcept {
     if ((burst.misses.count | burst.reopening.count) == 0) [[likely]] {
         return;
+    }
+    if (ctx.copies != nullptr && burst.misses.count > 0) [[unlikely]] {
+        take_over_copies(ctx, burst);
     }
     const Partition parts = partition(burst);
     open_flows(ctx, burst, parts.together, nullptr);

@@ -7,6 +7,7 @@
 #include "dataplane/pipeline/answers/reject.hpp"
 #include "dataplane/pipeline/handshake.hpp"
 #include "dataplane/pipeline/opening/opening.hpp"
+#include "dataplane/pipeline/take_over.hpp"
 #include "dataplane/pipeline/translate.hpp"
 
 namespace penstock::pipeline {
@@ -41,7 +42,9 @@ void pick_up(WorkerContext& ctx, Burst& burst, uint32_t i, const Admission& admi
                                      .source_kept = true,
                                      .is_pinned = opening.service->has_affinity(),
                                      .tags = tags_of_picked_up(burst, i)};
-        inserted = insert_connection(ctx, entry, burst.hash[i], ctx.connections.hash(reverse));
+        if (ctx.copies == nullptr || !is_reserved_by_copy(*ctx.copies, forward, reverse)) {
+            inserted = insert_connection(ctx, entry, burst.hash[i], ctx.connections.hash(reverse));
+        }
     }
     const bool is_open = inserted.status == conn::InsertStatus::Inserted;
     confirm_or_withdraw(ctx, opening, pin, is_open);

@@ -38,6 +38,9 @@ struct rte_mbuf;
 namespace penstock::bfd {
 class Engine;
 }
+namespace penstock::copies {
+class Store;
+}
 
 namespace penstock::pipeline {
 
@@ -110,6 +113,8 @@ struct WorkerContext {
     LatencyMeter* latency = nullptr;  // null: latencies are not measured
     // The BFD sessions; null: off. Only worker 0 uses them, the others hand it their packets.
     bfd::Engine* bfd = nullptr;
+    // Copies of other gateways' connections (take_over.hpp); null: none. The same for all workers.
+    copies::Store* copies = nullptr;
 
     stats::WorkerCounters& count() noexcept { return *counters.worker; }
     stats::PortCounters& count(NicPortId port) noexcept { return counters.worker->ports[port.value]; }

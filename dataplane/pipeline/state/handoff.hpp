@@ -12,8 +12,8 @@
 namespace penstock::pipeline {
 
 // A packet handed over this often is looping: two candidate owners and a configuration that changed meanwhile
-// explain three handoffs, and an ICMP error may also visit every worker (placement.hpp). A flow of MovedFlows
-// explains two more handoffs; there are at least two workers then.
+// explain three handoffs, and an ICMP error may also visit every worker (placement.hpp). A flow of MovedFlows,
+// or a copy (take_over.hpp), explains two more handoffs; there are at least two workers then.
 [[nodiscard]] constexpr uint32_t handoffs_max(uint32_t workers) noexcept {
     return 3 + workers;
 }
@@ -22,9 +22,10 @@ static_assert(handoffs_max(limits::kWorkersMax) <= 0xff, "HandoffNote counts in 
 // A datagram in a worker's FragmentTable.
 using DatagramIndex = Id<struct DatagramTag, uint16_t>;
 
-// Values of HandoffNote.tried beyond all candidates, for flows of MovedFlows. The packet is looked up on this
-// worker, whatever its candidates are.
-inline constexpr uint8_t kTriesMoved = 0xff;  // this worker is the one that MovedFlows names
+// Values of HandoffNote.tried beyond all candidates, for flows of MovedFlows and for copies. The packet is
+// looked up on this worker, whatever its candidates are.
+// this worker is the one that MovedFlows names, or the owner of the copy
+inline constexpr uint8_t kTriesMoved = 0xff;
 // That worker has no such connection. Its last candidate, this worker, may open one.
 inline constexpr uint8_t kBackFromMoved = 0xfe;
 

@@ -113,6 +113,18 @@ Reading reading() {
         .connected = true,
         .sessions = {{.peer = "192.0.2.2", .twin = "up0", .is_up = true, .times_down = 86, .withheld = 87}}};
     r.shares = {.plan_version = 88, .has_fault = true, .shares = {{0, "primary"}, {12, "heir"}}};
+    r.shares->channels = {{.gateway = "edge-2",
+                           .state = "copying",
+                           .is_on = true,
+                           .is_complete = false,
+                           .held = 101,
+                           .complete_age_s = 1.5,
+                           .received = 102,
+                           .refused = {{"share", 103}, {"full", 104}},
+                           .sent = 105},
+                          {.gateway = "edge-3", .state = "off", .complete_age_s = {}, .refused = {}}};
+    r.shares->copies_max = 106;
+    r.shares->copies_taken = 107;
     r.connections = {.open = 61, .max = 62, .refused_per_source = 63, .refused_all = 64};
     r.tls = {
         .certificate_starts_s = 30, .certificate_expires_s = 32, .authority_expires_s = 33, .broken = true};
@@ -232,6 +244,18 @@ TEST(Metrics, ProbesAndDrain_HC010_DRAIN006) {
                              "penstock_shares_plan_fault 1",
                              R"(penstock_share_role{share="0",role="primary"} 1)",
                              R"(penstock_share_role{share="12",role="heir"} 1)",
+                             R"(penstock_share_copies{gateway="edge-2"} 101)",
+                             R"(penstock_share_copies{gateway="edge-3"} 0)",
+                             R"(penstock_share_channel_state{gateway="edge-2",state="copying"} 1)",
+                             R"(penstock_share_channel_state{gateway="edge-3",state="off"} 1)",
+                             R"(penstock_share_copies_complete{gateway="edge-2"} 0)",
+                             R"(penstock_share_copies_age_seconds{gateway="edge-2"} 1.5)",
+                             R"(penstock_share_records_received_total{gateway="edge-2"} 102)",
+                             R"(penstock_share_records_refused_total{gateway="edge-2",reason="share"} 103)",
+                             R"(penstock_share_records_refused_total{gateway="edge-2",reason="full"} 104)",
+                             R"(penstock_share_records_sent_total{gateway="edge-2"} 105)",
+                             "penstock_share_copies_max 106",
+                             "penstock_share_copies_taken 107",
                              "penstock_bfd_connected 1",
                              R"(penstock_bfd_session_up{peer="192.0.2.2",twin="up0"} 1)",
                              R"(penstock_bfd_session_downs_total{peer="192.0.2.2",twin="up0"} 86)",

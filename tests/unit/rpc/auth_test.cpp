@@ -35,5 +35,19 @@ TEST(Authorizer, RightsFollowTransportAndName) {
               Errc::PermissionDenied);
 }
 
+TEST(Authorizer, AGatewayFollowsWithACertificateOfItsOwn) {
+    const Authorizer authorizer({"ops"});
+    const std::vector<std::string> names{"edge-2", "192.0.2.2"};
+    EXPECT_TRUE(authorizer.may_follow({.by_unix_socket = true}, names));
+    EXPECT_TRUE(authorizer.may_follow({.certificate_names = {"x", "edge-2"}}, names));
+    EXPECT_TRUE(authorizer.may_follow({.certificate_names = {"192.0.2.2"}}, names));
+    EXPECT_FALSE(authorizer.may_follow({}, names));
+    const auto refused = authorizer.may_follow({.certificate_names = {"ops", "edge-20"}}, names);
+    ASSERT_FALSE(refused) << "the right to configure is not the identity of a gateway";
+    EXPECT_EQ(refused.error().code, Errc::PermissionDenied);
+    EXPECT_TRUE(refused.error().what.ends_with("(edge-2, 192.0.2.2); the names of this one are ops, edge-20"))
+        << refused.error().what;
+}
+
 }  // namespace auth_test
 }  // namespace penstock::rpc

@@ -41,6 +41,20 @@ TEST(SharePlan, ALostGatewayChangesTheOrderOfNoOthers) {
     }
 }
 
+TEST(SharePlan, SharesInCommonAreThoseInWhichBothHaveARole) {
+    const Plan plan{.version = 1,
+                    .gateways = gateways(3),
+                    .shares = {{.vips = {}, .primary = "edge-1", .heir = "edge-2"},
+                               {.vips = {}, .primary = "edge-2", .heir = "edge-3"},
+                               {.vips = {}, .primary = "edge-2", .heir = "edge-1"}}};
+    EXPECT_EQ(plan.common_shares("edge-1", "edge-2"), 0b101U);
+    EXPECT_EQ(plan.common_shares("edge-2", "edge-1"), 0b101U);
+    EXPECT_EQ(plan.common_shares("edge-3", "edge-2"), 0b010U);
+    EXPECT_EQ(plan.common_shares("edge-3", "edge-1"), 0U);
+    EXPECT_EQ(plan.common_shares("edge-1", "edge-1"), 0U) << "a gateway has no copies of its own";
+    EXPECT_EQ(plan.common_shares("edge-1", "edge-4"), 0U);
+}
+
 TEST(SharePlan, AGatewaysPartFollowsItsWeight) {
     auto weighted = gateways(2);
     weighted[1].weight = 3;

@@ -67,9 +67,30 @@ TEST(PlanText, AnOnlyGatewayHasNoHeir) {
     }
 }
 
+TEST(PlanText, AGatewayMayHaveAnAddress) {
+    const Plan plan = parsed(
+        "version 1\ngateway a address=10.0.0.1:7443\ngateway b weight=2 address=[2001:db8::1]:7443\n"
+        "gateway c address=edge-3.example:7443 weight=3\ngateway d\n");
+    EXPECT_EQ(plan.gateways,
+              (std::vector<Gateway>{{.name = "a", .address = "10.0.0.1:7443"},
+                                    {.name = "b", .weight = 2, .address = "[2001:db8::1]:7443"},
+                                    {.name = "c", .weight = 3, .address = "edge-3.example:7443"},
+                                    {.name = "d"}}));
+}
+
+TEST(PlanText, AnAddressIsAHostAndAPort) {
+    for (const char* const text : {"", "10.0.0.1", "10.0.0.1:0", "10.0.0.1:70000", ":7443",
+                                   "2001:db8::1:7443", "unix:/run/penstock.sock", "a/b:7443", "a\x1b:7443"}) {
+        const auto plan = parse_plan(std::string(kTwo) + "gateway a address=" + text + "\nend\n");
+        ASSERT_FALSE(plan) << text;
+        EXPECT_TRUE(plan.error().what.starts_with("line 4: gateway a: address \"")) << plan.error().what;
+        EXPECT_TRUE(plan.error().what.contains("must be HOST:PORT")) << plan.error().what;
+    }
+}
+
 constexpr const char* kGatewayLine =
-    "line 4: write `gateway NAME [weight=NUMBER]`: NAME is the --gateway-name of a gateway, of letters, "
-    "digits, '.', '-' and '_'";
+    "line 4: write `gateway NAME [weight=NUMBER] [address=HOST:PORT]`: NAME is the --gateway-name of a "
+    "gateway, of letters, digits, '.', '-' and '_'";
 
 struct Mistake {
     const char* text;  // behind kTwo
@@ -83,10 +104,11 @@ TEST(PlanText, EachMistakeHasItsLineAndItsRule) {
         {"gateway\n", kGatewayLine},
         {"gateway weight=2\n", kGatewayLine},
         {"gateway a\x1b[31m\n", kGatewayLine},
-        {"gateway a weight=2 weight=3\n", kGatewayLine},
-        {"gateway a weight=0\n", "line 4: \"weight=0\" is not weight= with a number from 1 to 100"},
-        {"gateway a weight=101\n", "line 4: \"weight=101\" is not weight= with a number from 1 to 100"},
-        {"gateway a 192.0.2.1\n", "line 4: \"192.0.2.1\" is not weight= with a number from 1 to 100"},
+        {"gateway a weight=2 weight=3\n", "line 4: gateway a: \"weight\" is given twice"},
+        {"gateway a weight=0\n", "line 4: gateway a: weight \"0\" must be a number from 1 to 100"},
+        {"gateway a weight=101\n", "line 4: gateway a: weight \"101\" must be a number from 1 to 100"},
+        {"gateway a 192.0.2.1\n", "line 4: gateway a: \"192.0.2.1\" is not weight= or address="},
+        {"gateway a address=a:1\ngateway b address=a:1\n", "line 5: gateway b: address \"a:1\" is that of a"},
         {"gateway edge-2\n", "line 4: gateway edge-2 is listed already"},
         {"shares 0\n", "line 4: write `shares NUMBER`, from 1 to 64"},
         {"shares 65\n", "line 4: write `shares NUMBER`, from 1 to 64"},

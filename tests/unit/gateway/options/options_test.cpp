@@ -543,6 +543,18 @@ TEST(Options, SharesRequireRoutesAndDetermineTheLevel) {
         EXPECT_EQ(parse({"--shares", "/x", "--vip-presence", presence}).error().what,
                   "--shares: requires --vip-presence routes");
     }
+    const auto usual = parse({"--shares", "/x", "--vip-presence", "routes"});
+    EXPECT_EQ(usual->share_age, std::chrono::seconds(3));
+    EXPECT_EQ(usual->share_copies, std::nullopt) << "as many as all workers have connections";
+    const auto given =
+        parse({"--shares", "/x", "--vip-presence", "routes", "--share-age", "0", "--share-copies", "2048"});
+    EXPECT_EQ(given->share_age.count(), 0);
+    EXPECT_EQ(given->share_copies, 2048U);
+    EXPECT_EQ(parse({"--shares", "/x", "--vip-presence", "routes", "--share-copies", "0"})->share_copies, 0U);
+    EXPECT_EQ(parse({"--share-age", "0"}).error().what, "--share-age: requires --shares");
+    EXPECT_EQ(parse({"--share-copies", "0"}).error().what, "--share-copies: requires --shares");
+    EXPECT_EQ(parse({"--share-copies", "7"}).error().what,
+              "--share-copies: \"7\" must be 1024 to 67108864 copies, or 0");
     EXPECT_EQ(parse({"--shares", "/x", "--vip-presence", "routes", "--gateway-name", "edge 1"}).error().what,
               "--shares: requires a --gateway-name of letters, digits, '.', '-' and '_'");
     EXPECT_EQ(parse({"--shares", "/x", "--vip-presence", "routes", "--vip-standby", "on"}).error().what,
@@ -610,6 +622,8 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
                                "--vip-presence",
                                "--bfd",
                                "--shares",
+                               "--share-age",
+                               "--share-copies",
                                "--withdraw-empty",
                                "--blocklist",
                                "--flow-rules",

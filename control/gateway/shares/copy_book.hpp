@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// The copies that this gateway holds of the connections of other gateways (docs/adr/0050): applies records of
+// their streams to copies::Store. Nothing else writes the store.
+//
+// A copy belongs to the gateway that sent it last, and to the slot that it has there. It stays when a stream
+// is lost: that is when it is needed. It leaves
+// - when the other gateway reports its end,
+// - when a later stream has been complete once without it,
+// - when it is idle past the limit of its state,
+// - when a newer plan gives the two gateways no role in its share.
+// A copy that a worker has taken over leaves only when no table has the connection any more.
+//
+// Pure, except for the store. One thread at a time: the caller holds a lock.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "control/gateway/shares/gateway_shares.hpp"
+#include "dataplane/base/time.hpp"
+#include "dataplane/conn/connection.hpp"
+#include "dataplane/copies/record.hpp"
+#include "dataplane/copies/store.hpp"
+
+namespace penstock::gateway {
+
+class CopyBook {
+ public:
+    // Of one other gateway.
+    struct Counts {
+        uint64_t held = 0;      // copies now, those that workers have taken over excluded
+        uint64_t received = 0;  // records, as are the next three
+        uint64_t foreign = 0;   // refused: the two gateways have no role in the share of the VIP
+        uint64_t full = 0;      // refused: the store has no room
+        uint64_t taken = 0;     // refused: a worker has taken over a connection with the same key
+    };
+
+    // `store` must outlive the book, and be empty.
+    explicit CopyBook(copies::Store& store) : store_(store) {}
+
+    // Removes the copies that the plan no longer allows. Call before the first stream.
+    void set_plan(std::shared_ptr<const GatewayShares> own);
+
+    // A stream of the gateway begins, which sends all of its connections again. Ends a former stream.
+    void begin_stream(const std::string& gateway);
+    // Records of its stream, in the order of arrival.
+    void apply(const std::string& gateway, std::span<const copies::Record> records);
+    // The stream has sent all connections once more. The first call of a stream removes the copies of former
+    // streams that this one has not repeated.
+    void end_pass(const std::string& gateway);
+
+    // Removes copies of the next `units` slots that have been idle for longer than limit_of(copy), in units
+    // of CoarseTime.
+    void expire(uint32_t units, CoarseTime now,
+                const std::function<int32_t(const conn::Connection&)>& limit_of);
+
+    // Finds copies of connections that have left the workers' tables: begin_census(), note() with each
+    // connection of the tables, end_census(). A copy that a worker had taken over before two censuses, and
+    // that neither has met, is removed.
+    void begin_census();
+    void note(const conn::Connection& living);
+    void end_census();
+    // Copies that workers have taken over, as of the last census.
+    [[nodiscard]] uint64_t taken() const noexcept { return taken_; }
+
+    [[nodiscard]] Counts counts(const std::string& gateway) const;
+    // Copies held by share, those of Counts::held.
+    [[nodiscard]] uint64_t held_in(uint8_t share) const noexcept { return by_share_[share]; }
+    // The store has refused copies of the current stream of the gateway for want of room.
+    [[nodiscard]] bool is_partial(const std::string& gateway) const;
+    // Whether a store that was full has room again.
+    [[nodiscard]] bool has_room() const noexcept;
+
+ private:
+    using Slot = copies::Store::Slot;
+    struct Peer {
+        uint64_t shares = 0;                       // in common with this gateway, as bits
+        uint32_t stream = 0;                       // number of the last one
+        bool had_pass = false;                     // the stream has been complete once
+        bool is_partial = false;                   // the stream has been refused copies for want of room
+        std::unordered_map<uint32_t, Slot> slots;  // by the slot at the other gateway
+        Counts counts;
+    };
+    struct Owner {
+        Peer* peer = nullptr;  // null: none, its copy was taken over
+        uint32_t slot = 0;     // at the other gateway
+        uint32_t stream = 0;   // that has sent it last
+        uint8_t share = 0;
+        uint8_t censuses = 0;  // in a row that have not met its connection; 0: it is not examined
+    };
+
+    Peer& peer(const std::string& gateway);
+    Owner& owner(Slot slot);
+    void hold(Peer& peer, uint32_t slot, const conn::Connection& connection);
+    // False: a taken copy has one of the keys.
+    bool make_room(Peer& peer, const conn::Connection& connection);
+    void link(Peer& peer, uint32_t slot, Slot copy, uint8_t share);
+    // The copy is of no gateway from now on.
+    void unlink(Slot copy);
+    // Unlinks the copy, and removes it unless a worker has taken it over.
+    void drop(Slot copy);
+
+    copies::Store& store_;
+    std::shared_ptr<const GatewayShares> own_;
+    std::map<std::string, Peer> peers_;
+    std::vector<Owner> owners_;  // by the slot of the store; grows with it
+    std::array<uint64_t, shares::kSharesMax> by_share_{};
+    uint32_t expiry_cursor_ = 0;
+    uint64_t taken_ = 0;
+};
+
+}  // namespace penstock::gateway

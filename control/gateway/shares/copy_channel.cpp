@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/gateway/shares/copy_channel.hpp"
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "control/gateway/shares/copy_sender.hpp"
+#include "control/log/log.hpp"
+#include "dataplane/copies/record.hpp"
+
+namespace penstock::gateway {
+
+const char* to_string(ChannelState state) noexcept {
+    switch (state) {
+        case ChannelState::Off:
+            break;
+        case ChannelState::Unprotected:
+            return "unprotected";
+        case ChannelState::Connecting:
+            return "connecting";
+        case ChannelState::Copying:
+            return "copying";
+        case ChannelState::Full:
+            return "full";
+        case ChannelState::Complete:
+            return "complete";
+    }
+    return "off";
+}
+
+void CopyChannel::begin_call(Time at) {
+    const std::lock_guard lock(mutex_);
+    is_called_ = true;
+    last_message_ = at;
+}
+
+void CopyChannel::begin_stream(Time at) {
+    {
+        const std::lock_guard lock(shared_.mutex);
+        shared_.book.begin_stream(gateway_);
+    }
+    const std::lock_guard lock(mutex_);
+    is_open_ = true;
+    had_pass_ = false;
+    last_message_ = at;
+    ++view_.streams;
+}
+
+Status CopyChannel::take(const v1::ConnectionCopies& message, CoarseTime now, Time at) {
+    if (message.format() != kCopyFormat) {
+        return fail(Errc::Unsupported, "records of format " + std::to_string(message.format()) +
+                                           ", this gateway reads format " + std::to_string(kCopyFormat));
+    }
+    if (message.gateway() != gateway_) {
+        return fail(Errc::InvalidArgument,
+                    "the address is that of gateway " + log::json_escaped(message.gateway().substr(0, 64)));
+    }
+    const std::string& bytes = message.records();
+    PENSTOCK_TRY_IN("records refused", const std::vector<copies::Record> records,
+                    copies::decode(std::as_bytes(std::span(bytes)), now, clock_));
+    {
+        const std::lock_guard lock(shared_.mutex);
+        shared_.book.apply(gateway_, records);
+        if (message.pass_ended()) {
+            shared_.book.end_pass(gateway_);
+        }
+    }
+    const std::lock_guard lock(mutex_);
+    last_message_ = at;
+    view_.plan_version = message.plan_version();
+    view_.fault.clear();
+    if (message.pass_ended()) {
+        had_pass_ = true;
+        view_.complete_at = at;
+    }
+    return {};
+}
+
+void CopyChannel::end_stream(std::string why) {
+    const std::lock_guard lock(mutex_);
+    is_called_ = is_open_ = false;
+    view_.fault = std::move(why);
+}
+
+CopyChannel::View CopyChannel::view() const {
+    bool is_partial = false;
+    {
+        const std::lock_guard lock(shared_.mutex);
+        is_partial = shared_.book.is_partial(gateway_);
+    }
+    const std::lock_guard lock(mutex_);
+    View out = view_;
+    out.state = !is_open_    ? ChannelState::Connecting
+                : !had_pass_ ? ChannelState::Copying
+                : is_partial ? ChannelState::Full
+                             : ChannelState::Complete;
+    return out;
+}
+
+bool CopyChannel::needs_restart(Time now) const {
+    bool has_lost_copies = false;
+    {
+        const std::lock_guard lock(shared_.mutex);
+        has_lost_copies = shared_.book.is_partial(gateway_) && shared_.book.has_room();
+    }
+    const std::lock_guard lock(mutex_);
+    return (is_called_ && now - last_message_ > kSilence) || (is_open_ && had_pass_ && has_lost_copies);
+}
+
+}  // namespace penstock::gateway

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The receiving end of one other gateway's copies: decodes the messages of its streams, applies them to the
+// book, and keeps the state for display. No gRPC, no thread, no clock: a Follower calls it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "control/gateway/shares/copy_book.hpp"
+#include "dataplane/base/result.hpp"
+#include "dataplane/base/time.hpp"
+#include "penstock/v1/peers.pb.h"
+
+namespace penstock::gateway {
+
+// The book and its lock, shared by the channels and by what else uses it.
+struct SharedBook {
+    explicit SharedBook(copies::Store& store) : book(store) {}
+    std::mutex mutex;
+    CopyBook book;
+};
+
+enum class ChannelState : uint8_t {
+    Off,          // no copies: --share-copies 0, or one of the gateways has no address in the plan
+    Unprotected,  // no copies: there are no --tls-* files
+    Connecting,   // no stream; copies of a former one are kept
+    Copying,      // the stream has not sent all connections yet
+    Full,         // it has, but the store has no room for some of them
+    Complete,     // this gateway has a copy of every connection that is older than --share-age
+};
+// "off", "unprotected", "connecting", "copying", "full", "complete"
+[[nodiscard]] const char* to_string(ChannelState state) noexcept;
+
+class CopyChannel {
+ public:
+    using Time = std::chrono::steady_clock::time_point;
+    // A stream without a message for this long is over: there is one each second.
+    static constexpr std::chrono::seconds kSilence{10};
+
+    // `gateway` is a name of the plan. `clock`: of the book's connections.
+    CopyChannel(std::string gateway, SharedBook& shared, CoarseClock clock)
+        : gateway_(std::move(gateway)), shared_(shared), clock_(clock) {}
+
+    // --- One thread ---
+
+    // The other gateway is called.
+    void begin_call(Time at);
+    // It has answered: its first message follows.
+    void begin_stream(Time at);
+    // The next message of the stream. An error ends it: nothing of the message has been applied. `now`: that
+    // of the book's connections.
+    Status take(const v1::ConnectionCopies& message, CoarseTime now, Time at);
+    // Why the stream has ended, or has not begun; for display.
+    void end_stream(std::string why);
+
+    // --- Any thread ---
+
+    struct View {
+        ChannelState state = ChannelState::Connecting;
+        std::string fault;                // of the last stream; "" while a stream is well
+        std::optional<Time> complete_at;  // when all connections had been sent for the last time
+        uint64_t plan_version = 0;        // in force at the other gateway; 0: unknown
+        uint64_t streams = 0;             // begun since the start
+    };
+    [[nodiscard]] View view() const;
+    // Whether a new stream is needed: the current one, or the call, is silent, or has lost copies for want of room that is
+    // there now.
+    [[nodiscard]] bool needs_restart(Time now) const;
+    [[nodiscard]] const std::string& gateway() const noexcept { return gateway_; }
+
+ private:
+    const std::string gateway_;
+    SharedBook& shared_;
+    const CoarseClock clock_;
+    mutable std::mutex mutex_;  // of the members below; never held while that of the book is taken
+    bool is_called_ = false;
+    bool is_open_ = false;
+    bool had_pass_ = false;
+    Time last_message_{};
+    View view_;
+};
+
+}  // namespace penstock::gateway

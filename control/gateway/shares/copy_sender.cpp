@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/gateway/shares/copy_sender.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "dataplane/base/check.hpp"
+#include "dataplane/base/ip.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+// A pause is not shorter: waking up costs more than the steps of a small pause.
+constexpr std::chrono::milliseconds kPauseMin{5};
+
+// "10.0.0.1:7443" -> "10.0.0.1"; as certificates write it.
+std::string host_of(const std::string& address) {
+    std::string host = address.substr(0, address.rfind(':'));
+    if (host.starts_with('[') && host.ends_with(']')) {
+        host = host.substr(1, host.size() - 2);
+    }
+    const auto parsed = IpAddr::parse(host);
+    return parsed ? parsed->to_string() : host;
+}
+
+uint64_t count_records(std::span<const std::byte> batch) {
+    uint64_t records = 0;
+    for (size_t at = 0; at < batch.size(); ++records) {
+        const auto kind = std::to_integer<uint8_t>(batch[at]);
+        at += kind == 1 ? copies::kEndedBytes : kind == 2 ? copies::kHeldV4Bytes : copies::kHeldV6Bytes;
+    }
+    return records;
+}
+
+}  // namespace
+
+Status may_copy(const GatewayShares& own, const std::string& other) {
+    const shares::Plan& plan = own.plan();
+    const std::string version = " (plan of shares, version " + std::to_string(plan.version) + ")";
+    for (const std::string& name : {own.gateway_name(), other}) {
+        const shares::Gateway* gateway = plan.gateway(name);
+        if (gateway == nullptr) {
+            return fail(Errc::NotFound, "gateway " + name + " is not in the plan" + version);
+        }
+        if (gateway->address.empty()) {
+            return fail(Errc::PermissionDenied, "gateway " + name + " has no address=" + version);
+        }
+    }
+    if (plan.common_shares(own.gateway_name(), other) == 0) {
+        return fail(Errc::PermissionDenied, "gateways " + own.gateway_name() + " and " + other +
+                                                " have no share in common" + version);
+    }
+    return {};
+}
+
+Result<std::vector<std::string>> CopySender::certificate_names_of(const std::string& gateway) const {
+    const std::shared_ptr<const GatewayShares> own = options_.shares();
+    PENSTOCK_TRY_STATUS(may_copy(*own, gateway));
+    return std::vector<std::string>{gateway, host_of(own->plan().gateway(gateway)->address)};
+}
+
+// Counts the streams of a gateway, and has the selection of one.
+class CopySender::Stream {
+ public:
+    Stream(CopySender& sender, std::string gateway) : sender_(sender), gateway_(std::move(gateway)) {
+        const std::lock_guard lock(sender_.mutex_);
+        ++sender_.sent_[gateway_].streams;
+    }
+    ~Stream() {
+        const std::lock_guard lock(sender_.mutex_);
+        Sent& sent = sender_.sent_[gateway_];
+        --sent.streams;
+        sent.held = 0;
+    }
+    Stream(const Stream&) = delete;
+    Stream& operator=(const Stream&) = delete;
+
+    void note(uint64_t records, uint64_t held) {
+        const std::lock_guard lock(sender_.mutex_);
+        Sent& sent = sender_.sent_[gateway_];
+        sent.records += records;
+        sent.held = held;
+    }
+    // Errors: the plan in force gives the gateway no copies.
+    Status follow_plan() {
+        std::shared_ptr<const GatewayShares> now = sender_.options_.shares();
+        if (now == own_) {
+            return {};
+        }
+        PENSTOCK_TRY_STATUS(may_copy(*now, gateway_));
+        own_ = std::move(now);
+        shares_ = own_->plan().common_shares(own_->gateway_name(), gateway_);
+        return {};
+    }
+    [[nodiscard]] bool selects(const IpAddr& vip) const { return (shares_ >> own_->share_of(vip) & 1) != 0; }
+    [[nodiscard]] const GatewayShares& own() const { return *own_; }
+
+ private:
+    CopySender& sender_;
+    const std::string gateway_;
+    std::shared_ptr<const GatewayShares> own_;
+    uint64_t shares_ = 0;
+};
+
+Status CopySender::send_copies(const v1::FollowConnectionsRequest& request, rpc::CopyReceiver& receiver) {
+    const auto min_age = static_cast<int32_t>(
+        options_.clock.from_milliseconds(static_cast<uint64_t>(options_.share_age.count()) * 1'000));
+    PENSTOCK_TRY(copies::Sweep sweep, copies::Sweep::create(options_.tables, options_.clock, min_age));
+    Stream stream(*this, request.gateway());
+    std::vector<std::byte> records;
+    std::chrono::milliseconds pause{0};  // after `burst` steps
+    uint32_t burst = 1;
+    for (uint32_t steps = 1;; ++steps) {
+        PENSTOCK_TRY_STATUS(stream.follow_plan());
+        records.clear();
+        const bool pass_ended = sweep.step(
+            copies::Sweep::kStepUnitsMax, options_.now(),
+            [&](const IpAddr& vip) { return stream.selects(vip); }, records);
+        if (!records.empty() || pass_ended) {
+            v1::ConnectionCopies message;
+            message.set_format(kCopyFormat);
+            message.set_gateway(stream.own().gateway_name());
+            message.set_plan_version(stream.own().plan().version);
+            message.set_records(records.data(), records.size());
+            message.set_pass_ended(pass_ended);
+            message.set_held(sweep.held());
+            if (!receiver.send(message)) {
+                return {};
+            }
+            stream.note(count_records(records), sweep.held());
+        }
+        if (pause.count() != 0 && (steps % burst == 0 || pass_ended) && !receiver.wait(pause)) {
+            return {};
+        }
+        if (pass_ended) {
+            // The next pass has about as many steps.
+            burst = std::max<uint32_t>(
+                1, static_cast<uint32_t>(steps * kPauseMin.count() / options_.pass.count()));
+            pause = options_.pass * burst / std::max(steps, burst);
+            steps = 0;
+        }
+    }
+}
+
+CopySender::Sent CopySender::sent_to(const std::string& gateway) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = sent_.find(gateway);
+    return found == sent_.end() ? Sent{} : found->second;
+}
+
+}  // namespace penstock::gateway

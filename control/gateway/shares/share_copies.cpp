@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/gateway/shares/share_copies.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <utility>
+
+#include "control/client/target.hpp"
+#include "dataplane/conn/table.hpp"
+
+namespace penstock::gateway {
+namespace {
+
+constexpr std::chrono::seconds kTick{1};
+// The whole store is examined for idle copies in this number of ticks.
+constexpr uint32_t kExpiryTicks = 16;
+// A copy may be idle for this much longer than its connection (copies::Sweep::kRefreshS, and a slow pass).
+constexpr std::chrono::milliseconds kIdleSlack{1'000 * (copies::Sweep::kRefreshS + 10)};
+// Units of the tables that a tick examines for connections that were taken over: 5 ms.
+constexpr uint32_t kCensusUnits = 1U << 16;
+constexpr uint32_t kCensusTicks = 10;
+
+}  // namespace
+
+ShareCopies::ShareCopies(Options options)
+    : options_(std::move(options)),
+      sender_(options_.sender),
+      shared_(options_.store == nullptr ? nullptr : std::make_unique<SharedBook>(*options_.store)) {}
+
+ShareCopies::~ShareCopies() {
+    stop();
+}
+
+void ShareCopies::start() {
+    if (shared_ != nullptr && options_.is_protected) {
+        set_plan(options_.sender.shares());
+        thread_ = std::jthread([this](const std::stop_token& stopped) { run(stopped); });
+    }
+}
+
+void ShareCopies::stop() {
+    thread_ = {};
+    end_followers();
+}
+
+void ShareCopies::end_followers() {
+    std::map<std::string, std::unique_ptr<Follower>> ended;
+    {
+        const std::lock_guard lock(mutex_);
+        ended.swap(followers_);
+    }
+    // Streams end together: the last one does not wait for the others.
+    for (const auto& [gateway, follower] : ended) {
+        follower->request_stop();
+    }
+}
+
+void ShareCopies::set_plan(const std::shared_ptr<const GatewayShares>& own) {
+    if (shared_ == nullptr || !options_.is_protected) {
+        return;
+    }
+    {
+        const std::lock_guard lock(shared_->mutex);
+        shared_->book.set_plan(own);
+    }
+    // The other gateway does not repeat what was refused under the former plan, so each stream begins anew.
+    end_followers();
+    const std::lock_guard lock(mutex_);
+    for (const shares::Gateway& gateway : own->plan().gateways) {
+        if (!may_copy(*own, gateway.name)) {
+            continue;
+        }
+        auto& channel = channels_[gateway.name];
+        if (channel == nullptr) {
+            channel = std::make_unique<CopyChannel>(gateway.name, *shared_, options_.sender.clock);
+        }
+        followers_[gateway.name] =
+            std::make_unique<Follower>(Follower::Options{.own_name = own->gateway_name(),
+                                                         .target = client::Target{gateway.address},
+                                                         .plan_version = own->plan().version,
+                                                         .material = options_.material,
+                                                         .now = options_.sender.now},
+                                       *channel);
+    }
+}
+
+void ShareCopies::run(const std::stop_token& stopped) {
+    std::mutex mutex;
+    std::condition_variable_any wakes;
+    std::unique_lock lock(mutex);
+    while (!wakes.wait_for(lock, stopped, kTick, [&] { return stopped.stop_requested(); }) &&
+           !stopped.stop_requested()) {
+        tick(std::chrono::steady_clock::now());
+    }
+}
+
+void ShareCopies::tick(std::chrono::steady_clock::time_point now) {
+    {
+        const std::lock_guard lock(mutex_);
+        for (const auto& [gateway, follower] : followers_) {
+            if (channels_.at(gateway)->needs_restart(now)) {
+                follower->restart("no message for too long, or the store had no room: a new stream begins");
+            }
+        }
+    }
+    const auto limit_of = options_.limits();
+    const auto slack = static_cast<int32_t>(options_.sender.clock.from_milliseconds(kIdleSlack.count()));
+    {
+        const std::lock_guard lock(shared_->mutex);
+        shared_->book.expire(options_.store->slots() / kExpiryTicks + 1, options_.sender.now(),
+                             [&](const conn::Connection& copy) { return limit_of(copy) + slack; });
+    }
+    // A census examines every held copy, so there is one in a while only.
+    if (is_census_under_way() || ++ticks_ % kCensusTicks == 0) {
+        look_for_taken();
+    }
+}
+
+void ShareCopies::look_for_taken() {
+    const std::vector<const conn::Table*>& tables = options_.sender.tables;
+    const std::lock_guard lock(shared_->mutex);
+    CopyBook& book = shared_->book;
+    if (!is_census_under_way()) {
+        book.begin_census();
+        if (book.taken() == 0) {
+            return;
+        }
+    }
+    conn::Connection connection;
+    for (uint32_t left = kCensusUnits; left > 0; --left) {
+        if (census_unit_ >= tables[census_table_]->high_water()) {
+            census_unit_ = 0;
+            if (++census_table_ == tables.size()) {
+                census_table_ = 0;
+                book.end_census();
+                return;
+            }
+            continue;
+        }
+        if (tables[census_table_]->read(census_unit_++, connection)) {
+            book.note(connection);
+        }
+    }
+}
+
+std::vector<ShareCopies::Channel> ShareCopies::channels(const GatewayShares& own) const {
+    std::vector<Channel> out;
+    for (const shares::Gateway& gateway : own.plan().gateways) {
+        if (gateway.name == own.gateway_name()) {
+            continue;
+        }
+        Channel& channel = out.emplace_back();
+        channel.gateway = gateway.name;
+        channel.has_common_shares = own.plan().common_shares(own.gateway_name(), gateway.name) != 0;
+        channel.sent = sender_.sent_to(gateway.name);
+        channel.view.state = shared_ == nullptr || !may_copy(own, gateway.name) ? ChannelState::Off
+                             : !options_.is_protected                           ? ChannelState::Unprotected
+                                                                                : ChannelState::Connecting;
+        const CopyChannel* followed = nullptr;
+        {
+            const std::lock_guard lock(mutex_);
+            const auto found = channels_.find(gateway.name);
+            followed = found == channels_.end() ? nullptr : found->second.get();
+        }
+        if (channel.view.state == ChannelState::Connecting && followed != nullptr) {
+            channel.view = followed->view();
+        }
+        if (shared_ != nullptr) {
+            const std::lock_guard lock(shared_->mutex);
+            channel.counts = shared_->book.counts(gateway.name);
+        }
+    }
+    return out;
+}
+
+uint64_t ShareCopies::held_in(uint8_t share) const {
+    if (shared_ == nullptr) {
+        return 0;
+    }
+    const std::lock_guard lock(shared_->mutex);
+    return shared_->book.held_in(share);
+}
+
+uint64_t ShareCopies::taken() const {
+    if (shared_ == nullptr) {
+        return 0;
+    }
+    const std::lock_guard lock(shared_->mutex);
+    return shared_->book.taken();
+}
+
+uint32_t ShareCopies::capacity() const noexcept {
+    return options_.store == nullptr ? 0 : options_.store->capacity();
+}
+
+ChannelState ShareCopies::summary_of(const std::vector<Channel>& channels) noexcept {
+    std::optional<ChannelState> worst;
+    for (const Channel& channel : channels) {
+        if (channel.has_common_shares) {
+            worst = std::min(worst.value_or(channel.view.state), channel.view.state);
+        }
+    }
+    return worst.value_or(ChannelState::Off);
+}
+
+}  // namespace penstock::gateway

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies of connections between the gateways of a plan of shares (docs/adr/0050): sends this gateway's
+// connections to others, and follows each gateway of the plan with which this one has a share in common. One
+// thread for each followed gateway, and one for what happens each second: the end of idle copies, and of
+// copies that were taken over and have left the tables.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "control/gateway/shares/copy_channel.hpp"
+#include "control/gateway/shares/copy_sender.hpp"
+#include "control/gateway/shares/follower.hpp"
+#include "control/gateway/shares/gateway_shares.hpp"
+#include "control/tls/material.hpp"
+#include "dataplane/base/time.hpp"
+#include "dataplane/conn/connection.hpp"
+#include "dataplane/copies/store.hpp"
+
+namespace penstock::gateway {
+
+class ShareCopies {
+ public:
+    struct Options {
+        CopySender::Options sender;
+        copies::Store* store = nullptr;  // of copies of others; null: --share-copies 0
+        // The files of --tls-* now; null: none is valid. Any thread.
+        std::function<std::shared_ptr<const tls::Material>()> material;
+        bool is_protected = false;  // the gateway serves TCP, with --tls-* files
+        // Units of CoarseTime after which an idle connection ends, by the configuration in force. Any thread.
+        std::function<std::function<int32_t(const conn::Connection&)>()> limits;
+    };
+    explicit ShareCopies(Options options);
+    ~ShareCopies();  // calls stop()
+    ShareCopies(const ShareCopies&) = delete;
+    ShareCopies& operator=(const ShareCopies&) = delete;
+
+    // For the gRPC server. Valid from the constructor on.
+    [[nodiscard]] rpc::PeerTarget& sender() noexcept { return sender_; }
+
+    // Follows the gateways of the plan from now on. Once; `material` must work.
+    void start();
+    // Starts and ends streams as a new plan requires. After start(); one thread at a time.
+    void set_plan(const std::shared_ptr<const GatewayShares>& own);
+    // Ends all streams that this gateway has opened. Idempotent.
+    void stop();
+
+    // Of another gateway of the plan in force.
+    struct Channel {
+        std::string gateway;
+        bool has_common_shares = false;
+        CopyChannel::View view;
+        CopyBook::Counts counts;
+        CopySender::Sent sent;
+    };
+    // By the order of the plan. Any thread.
+    [[nodiscard]] std::vector<Channel> channels(const GatewayShares& own) const;
+    // Copies held of connections of a share. Any thread.
+    [[nodiscard]] uint64_t held_in(uint8_t share) const;
+    // Copies that workers have taken over and whose connections live. Any thread.
+    [[nodiscard]] uint64_t taken() const;
+    // IPv4 connections, or half as many others, for which there is room; 0: --share-copies 0.
+    [[nodiscard]] uint32_t capacity() const noexcept;
+
+    // The least complete state of the gateways with common shares; Off without any.
+    [[nodiscard]] static ChannelState summary_of(const std::vector<Channel>& channels) noexcept;
+
+ private:
+    void end_followers();
+    void run(const std::stop_token& stopped);
+    void tick(std::chrono::steady_clock::time_point now);
+    // A part of the tables: connections that were taken over are met in them.
+    void look_for_taken();
+    [[nodiscard]] bool is_census_under_way() const noexcept {
+        return census_table_ != 0 || census_unit_ != 0;
+    }
+
+    const Options options_;
+    CopySender sender_;
+    std::unique_ptr<SharedBook> shared_;  // null: --share-copies 0
+    mutable std::mutex mutex_;
+    // Guarded by mutex_. Channels live as long as this object.
+    std::map<std::string, std::unique_ptr<CopyChannel>> channels_;
+    std::map<std::string, std::unique_ptr<Follower>> followers_;
+    // Used by the thread only; the last two are the position of the census in the tables.
+    uint32_t ticks_ = 0;
+    size_t census_table_ = 0;
+    uint32_t census_unit_ = 0;
+    std::jthread thread_;  // last: it uses all of the above
+};
+
+}  // namespace penstock::gateway

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies of another gateway's connections, held beside the connection tables (docs/adr/0050). One writer puts
+// and removes them. A worker looks here for a packet that has missed in every table, and takes the copy over:
+// it inserts the connection into its own table (pipeline/take_over.hpp).
+//
+//            writer (control)                  workers
+//   put, refresh, remove                         find, mark_taken
+//         |                                        |
+//         v                                        v
+//   conn::Table: both keys -> unit     marks: the life of each unit that a worker has taken over
+//
+// The storage is a connection table with the readings that any thread may make, so a copy takes what a
+// connection takes. Readers never wait for the writer: a lookup reads at most kLookups times two buckets and
+// the entries whose tag matches.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <optional>
+
+#include "dataplane/base/hash.hpp"
+#include "dataplane/base/ids.hpp"
+#include "dataplane/base/result.hpp"
+#include "dataplane/conn/connection.hpp"
+#include "dataplane/conn/table.hpp"
+#include "dataplane/packet/flow_key.hpp"
+
+namespace penstock::copies {
+
+class Store {
+ public:
+    static constexpr uint32_t kCapacityMax = 1U << 26;
+
+    // The place of a copy. The next put() may reuse the place of a removed one.
+    using Slot = Id<struct SlotTag, uint32_t>;
+
+    // Bytes of memory for `capacity` copies: 95 each. 0 if capacity is 0 or exceeds kCapacityMax.
+    [[nodiscard]] static size_t memory_needed(uint32_t capacity) noexcept;
+    // `capacity`: IPv4 copies, or half as many of connections with an IPv6 key. All memory is taken and
+    // cleared here. InvalidArgument: a capacity that is out of range. Exhausted: the machine has not enough
+    // memory. `secret` keys the hash, because clients choose their tuples.
+    static Result<std::unique_ptr<Store>> create(uint32_t capacity, const HashKey& secret);
+
+    Store(const Store&) = delete;
+    Store& operator=(const Store&) = delete;
+
+    // --- One writer at a time; the caller holds a lock ---
+
+    // Adds a copy. Both keys, source_kept, state, times and tags are held; numbers of Services, backends and
+    // pools are not used. Unset: the store is full, or another copy has one of the two keys. No reader finds
+    // a copy before it is complete.
+    Slot put(const conn::Connection& copy) noexcept;
+    // Replaces state, last_seen and tags of a held copy; last_seen changes by steps of
+    // conn::kTouchAfterUnits. A reader may see some of them before the others. False, and nothing is
+    // replaced: a worker has taken the copy over, or `copy` has other keys than the held one.
+    bool refresh(Slot slot, const conn::Connection& copy) noexcept;
+    // Of a held copy. A worker that has found it before may still take it over.
+    void remove(Slot slot) noexcept;
+    // Whether a worker has taken this held copy over.
+    [[nodiscard]] bool is_taken(Slot slot) const noexcept;
+    [[nodiscard]] bool is_held(Slot slot) const noexcept {
+        return slot.value < table_.high_water() && table_.is_live(slot.value);
+    }
+    // A held copy; its Service, backend, pool and checksum differences are as in put().
+    [[nodiscard]] conn::Connection at(Slot slot) const noexcept { return table_.connection({slot.value}); }
+    // The slots from slots() on have never been used.
+    [[nodiscard]] uint32_t slots() const noexcept { return table_.high_water(); }
+    // Calls visit(slot) for each held copy among `count` slots from `first` on. The call may remove that copy.
+    template <typename Visit>
+    void for_each(uint32_t first, uint32_t count, Visit&& visit) const {
+        for (uint32_t at = first; at < slots() && at - first < count; ++at) {
+            if (table_.is_live(at)) {
+                visit(Slot{at});
+            }
+        }
+    }
+    template <typename Visit>
+    void for_each(Visit&& visit) const {
+        for_each(0, slots(), visit);
+    }
+
+    // --- Any thread ---
+
+    // Copies held. In units of create(): a copy with an IPv6 key takes two of the capacity.
+    [[nodiscard]] size_t size() const noexcept { return table_.size(); }
+    [[nodiscard]] uint32_t capacity() const noexcept { return table_.capacity(); }
+    [[nodiscard]] uint32_t units_used() const noexcept { return table_.units_used(); }
+
+    struct Found {
+        Slot slot;
+        uint32_t life = 0;  // of the slot: differs between two copies in it
+        conn::Connection connection;
+        conn::Direction direction = conn::Direction::Forward;  // of the key
+        bool is_taken = false;                                 // a worker has taken it over
+    };
+    // The copy with this key. Bounded, and never waits for the writer. A copy that is found was held at some
+    // moment during the call; last_seen, state and tags are each from some moment during it. A held copy is
+    // missed only if each of kLookups attempts overlaps another put() that moves its key to the other bucket;
+    // the next packet finds it.
+    [[nodiscard]] std::optional<Found> find(const packet::FlowKey& key) const noexcept;
+    // A worker has inserted the connection into its table. Does nothing if the copy was removed meanwhile.
+    void mark_taken(const Found& found) noexcept;
+
+ private:
+    static constexpr int kLookups = 4;
+
+    struct Free {
+        void operator()(std::byte* memory) const noexcept;
+    };
+    using Memory = std::unique_ptr<std::byte, Free>;
+    using Marks = std::unique_ptr<std::atomic<uint32_t>[]>;
+
+    Store(Memory memory, Marks marks, conn::Table table) noexcept;
+
+    Memory memory_;  // of table_
+    conn::Table table_;
+    // By unit: the life that was taken over, or an earlier one.
+    Marks taken_;
+    // put() calls begun and ended. Changes while a key may be on its way between its two buckets.
+    std::atomic<uint32_t> puts_{0};
+};
+
+}  // namespace penstock::copies

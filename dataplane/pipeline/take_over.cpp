@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/pipeline/take_over.hpp"
+
+#include <optional>
+
+#include "dataplane/conn/tcp_state.hpp"
+#include "dataplane/pipeline/conn_lookup.hpp"
+#include "dataplane/pipeline/hits.hpp"
+#include "dataplane/pipeline/opening/foreign.hpp"
+
+namespace penstock::pipeline {
+namespace {
+
+using packet::FlowKey;
+using stats::Counter;
+
+// Sets the connection's Service and backend. False: the current configuration has no such frontend, or the
+// Service of that frontend has no such endpoint. An endpoint that gets no new flows any more is in no set.
+bool find_service(const config::Snapshot& snapshot, conn::Connection& connection) noexcept {
+    const FlowKey& forward = connection.forward;
+    const FlowKey& reverse = connection.reverse;
+    const lb::FrontendRow* frontend =
+        snapshot.services->find(forward.destination, forward.destination_port, forward.protocol);
+    if (frontend == nullptr) {
+        return false;
+    }
+    for (const lb::BackendSet& set : frontend->service->sets) {
+        for (const lb::Backend& backend : set.usable) {
+            if (backend.port == reverse.source_port && backend.address == reverse.source) {
+                connection.service = frontend->service->id;
+                connection.backend = backend.id;
+                connection.is_pinned = frontend->service->has_affinity();
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+// Unset: the copy is refused.
+ConnectionIndex insert_copy(WorkerContext& ctx, const conn::Connection& copy) noexcept {
+    ForeignConnection foreign{};
+    foreign.connection = copy;
+    ConnectionIndex inserted;
+    if (!find_service(*ctx.snapshot, foreign.connection) ||
+        examine_foreign(ctx, *ctx.snapshot, ctx.now_coarse, foreign)) {
+        return {};
+    }
+    if (insert_foreign(ctx, foreign, WhenFull::Evict, prefetch_pool(ctx, foreign), inserted)) {
+        return {};
+    }
+    return inserted;
+}
+
+}  // namespace
+
+bool may_take_over(const packet::Parsed& packet) noexcept {
+    switch (packet.key.protocol) {
+        case Protocol::Tcp: {
+            const conn::TcpFlagClass flags = conn::classify(packet.tcp_flags);
+            return flags != conn::TcpFlagClass::Syn && flags != conn::TcpFlagClass::Invalid;
+        }
+        case Protocol::Udp:
+            return true;
+        case Protocol::Sctp:
+            return packet.sctp_event != packet::SctpEvent::Init;
+    }
+    return false;
+}
+
+WorkerId owner_of_copy(const WorkerContext& ctx, const packet::Parsed& packet) noexcept {
+    const std::optional<copies::Store::Found> copy = ctx.copies->find(packet.key);
+    if (!copy || (!copy->is_taken && !may_take_over(packet))) {
+        return {};
+    }
+    return owner_of_foreign(copy->connection, *ctx.snapshot, ctx.owner);
+}
+
+conn::Found take_over(WorkerContext& ctx, const FlowKey& key) noexcept {
+    const std::optional<copies::Store::Found> copy = ctx.copies->find(key);
+    if (!copy) {
+        return {};
+    }
+    if (copy->is_taken) {
+        // by an earlier packet of this burst; otherwise the connection has ended here
+        return ctx.connections.find(key, ctx.connections.hash(key));
+    }
+    const WorkerId owner = owner_of_foreign(copy->connection, *ctx.snapshot, ctx.owner);
+    if (owner.is_set() && owner != ctx.self) {
+        return {};
+    }
+    const ConnectionIndex inserted =
+        owner.is_set() ? insert_copy(ctx, copy->connection) : ConnectionIndex{};
+    if (!inserted.is_set()) {
+        ctx.count()[Counter::CopiesRefused].add(1);
+        return {};
+    }
+    ctx.copies->mark_taken(*copy);
+    ctx.count()[Counter::ConnectionsTakenOver].add(1);
+    ctx.count()[Counter::Connections].set(ctx.connections.size());
+    return {inserted, copy->direction};
+}
+
+void take_over_copies(WorkerContext& ctx, Burst& burst) noexcept {
+    PacketList left;
+    bool has_served = false;
+    for (uint32_t at = 0; at < burst.misses.count; ++at) {
+        const uint32_t i = burst.misses.at[at];
+        const packet::Parsed& parsed = burst.parsed[i];
+        conn::Found found;
+        if (may_take_over(parsed)) {
+            found = take_over(ctx, parsed.key);
+        }
+        if (found.is_hit()) {
+            burst.found[i] = found;
+            if (serve_late_hit(ctx, burst, i) == Tracked::Reopens) {
+                burst.reopening.add(i);
+            }
+            has_served = true;
+        } else if (burst.arrival[i].note.tried != kTriesMoved || !hand_back(ctx, burst, i)) {
+            left.add(i);
+        }
+    }
+    burst.misses = left;
+    if (!has_served) {
+        return;
+    }
+    // A SYN whose tuple another packet of this burst has just taken over is no miss any more.
+    burst.misses.count = 0;
+    for (uint32_t at = 0; at < left.count; ++at) {
+        const uint32_t i = left.at[at];
+        const bool is_known = ctx.connections.find(burst.parsed[i].key, burst.hash[i]).is_hit();
+        (is_known ? burst.reopening : burst.misses).add(i);
+    }
+}
+
+bool is_reserved_by_copy(const copies::Store& copies, const FlowKey& forward,
+                         const FlowKey& reverse) noexcept {
+    if (copies.size() == 0) {
+        return false;
+    }
+    const std::optional<copies::Store::Found> copy = copies.find(reverse);
+    return copy && copy->connection.forward != forward;
+}
+
+}  // namespace penstock::pipeline

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The heir of a share continues the connections of a lost primary."""
+import os
+
+from fixture import LB_IP, case, check, equal, until
+from kept_flows import KeptFlows
+from two_gateways import LOSSES, VIA_SECOND, Killed, begin, peer_of, until_channel, until_via
+
+TCP_FLOWS = int(os.environ.get("PENSTOCK_SHARE_FLOWS", "200"))
+UDP_FLOWS = max(10, TCP_FLOWS // 4)
+
+
+def open_flows(flows, tcp=TCP_FLOWS, udp=UDP_FLOWS):
+    flows.open("tcp", True, tcp, LB_IP, 80)
+    flows.open("udp", False, udp, LB_IP, 80)
+
+
+def lose_and_continue(lab, flows, loss):
+    """The first gateway is lost. Each of its connections continues at the second one."""
+    loss.lose(lab)
+    moved_ms = until_via(lab, VIA_SECOND)
+    flows.until_all_answered()
+    equal(flows.findings(), {}, "flows that did not continue as they began")
+    taken = lab.second.json("stats")["counters"]["connections_taken_over"]
+    check(int(taken) >= len(flows.flows), f"the heir has taken over {taken} of {len(flows.flows)} connections")
+    return moved_ms
+
+
+@case(loss=tuple(LOSSES))
+def connections_of_a_lost_primary_continue_at_its_heir(lab):
+    begin(lab)
+    flows = KeptFlows(lab)
+    open_flows(flows)
+    with flows:
+        flows.until_all_answered()
+        complete_ms = until_channel(lab.second, "complete", copies=len(flows.flows))
+        equal(int(peer_of(lab.gateway)["copies_there"]) >= len(flows.flows), True, "copies by the account of the primary")
+        flows.longest_gap_s = 0.0
+        moved_ms = lose_and_continue(lab, flows, LOSSES[lab.variant["loss"]])
+        gap_ms = 1000 * flows.longest_gap_s
+    equal(peer_of(lab.second)["channel"], "connecting", "channel to the lost gateway")
+    lab.remarks.append(f"{TCP_FLOWS} TCP and {UDP_FLOWS} UDP flows, copied after {complete_ms:.0f} ms: 0 reset; the longest time "
+                       f"without an answer was {gap_ms:.0f} ms; the router had the heir after {moved_ms:.0f} ms at the latest")
+
+
+@case()
+def a_channel_that_was_cut_is_complete_again_when_it_is_back(lab):
+    begin(lab)
+    flows = KeptFlows(lab)
+    open_flows(flows, 40, 10)
+    with flows:
+        flows.until_all_answered()
+        until_channel(lab.second, "complete", copies=50)
+        lab.network.ip("gateway-2", "link set peers down")
+        cut_ms = until_channel(lab.second, "connecting", copies=50)
+        status = lab.second.ctl("status").stdout
+        check("copies connecting" in status, f"status:\n{status}")
+        equal(flows.findings(), {}, "flows while the channel is cut")
+        more = KeptFlows(lab)
+        open_flows(more, 40, 10)
+        with more:
+            more.until_all_answered()
+            lab.network.ip("gateway-2", "link set peers up")
+            back_ms = until_channel(lab.second, "complete", copies=100)
+            lose_and_continue(lab, more, Killed)
+            flows.until_all_answered()
+    equal(flows.findings(), {}, "flows that are older than the cut")
+    lab.remarks.append(f"cut: shown after {cut_ms:.0f} ms; back: complete after {back_ms:.0f} ms")
+
+
+@case()
+def a_gateway_with_the_certificate_of_another_one_gets_no_copies(lab):
+    begin(lab, certificate_of_second="edge-9", until_complete=False)
+    flows = KeptFlows(lab)
+    open_flows(flows, 4, 4)
+    with flows:
+        flows.until_all_answered()
+        until("the refusal is shown", lambda: "permission denied" in peer_of(lab.second).get("channel_fault", ""), patience_s=60)
+        # The first gateway refuses the name in the certificate, as the host of its address.
+        until("the first gateway has tried, too", lambda: peer_of(lab.gateway).get("channel_fault"), patience_s=60)
+        flows.until_all_answered()
+        equal(flows.findings(), {}, "flows")
+    for gateway in (lab.gateway, lab.second):
+        peer = peer_of(gateway)
+        equal((peer["channel"], int(peer.get("copies", 0)), int(peer.get("records_sent", 0))), ("connecting", 0, 0), "copies")

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lab of the suite: two gateways with certificates and a link of their own, a plan with addresses and SNAT
+addresses, and a router that has the VIPs and the SNAT addresses from both by BGP.
+
+    client = router ---- uplink ---- gateway   -.
+       |    \\----------- uplink ---- gateway-2  +-- switch -- backends
+       |                             (10.80.8.0/30 between the gateways)
+       `------------------------------------------- switch       replies to SNAT addresses"""
+import os
+import signal
+
+from bgp_cases import GATEWAY_AS, ROUTER_AS, SECOND_AS, start
+from daemons import Frr
+from fixture import LB_IP, until
+from kept_flows import PORT, start_servers
+from lab import gateway as gw
+from lab import network as net
+from lab.network import BACKENDS, command
+from manifests import endpoints, service
+from share_cases import FIRST, OTHER_VIP, SECOND
+
+# In the prefixes that docs/examples/announce exports.
+SNAT, OTHER_SNAT = "203.0.113.200", "203.0.113.201"
+FIRST_PEER, SECOND_PEER, PEER_PORT = "10.80.8.1", "10.80.8.2", 7443
+REPLY_ROUTER = "10.80.2.254"
+VIA_FIRST = {LB_IP: net.UPLINK, SNAT: net.UPLINK, OTHER_VIP: net.SECOND_UPLINK, OTHER_SNAT: net.SECOND_UPLINK}
+VIA_SECOND = dict.fromkeys(VIA_FIRST, net.SECOND_UPLINK)
+
+
+class Certificates:
+    """A CA, and a certificate for each name with its addresses. Gateways are servers and clients of each other."""
+
+    def __init__(self, folder, **addresses_of):
+        self._folder = folder
+        os.mkdir(folder)
+        key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+        command("openssl", "req", "-x509", *key, "-days", "1", "-subj", "/CN=ca", "-keyout", self.file("ca.key"), "-out", self.file("ca.pem"))
+        for name, address in addresses_of.items():
+            name = name.replace("_", "-")
+            command("openssl", "req", *key, "-subj", f"/CN={name}", "-keyout", self.file(f"{name}.key"), "-out", self.file(f"{name}.csr"))
+            with open(self.file("extensions"), "w") as extensions:
+                extensions.write(f"subjectAltName=DNS:{name},IP:{address}\n")
+            command("openssl", "x509", "-req", "-days", "1", "-in", self.file(f"{name}.csr"), "-CA", self.file("ca.pem"), "-CAkey",
+                    self.file("ca.key"), "-CAcreateserial", "-extfile", self.file("extensions"), "-out", self.file(f"{name}.pem"))
+
+    def file(self, name):
+        return os.path.join(self._folder, name)
+
+    def options(self, name):
+        return ["--listen", f"0.0.0.0:{PEER_PORT}", "--tls-cert", self.file(f"{name}.pem"), "--tls-key", self.file(f"{name}.key"),
+                "--tls-client-ca", self.file("ca.pem")]
+
+
+def objects():
+    made = []
+    for name, protocol in (("kept", "TCP"), ("kept-udp", "UDP")):
+        made += [service(name, 80, protocol=protocol, ingress_ips=[LB_IP, OTHER_VIP]), endpoints(name, port=PORT, protocol=protocol)]
+    return made
+
+
+def begin(lab, certificate_of_second=SECOND, until_complete=True):
+    tls = Certificates(lab.run.file("tls"), edge_1=FIRST_PEER, edge_2=SECOND_PEER, edge_9="10.80.8.9")
+    plan = lab.run.file("shares")
+    with open(plan, "w") as file:
+        file.write(f"version 1\ngateway {FIRST} address={FIRST_PEER}:{PEER_PORT}\ngateway {SECOND} address={SECOND_PEER}:{PEER_PORT}\n"
+                   f"shares 2\nshare 0 vips={LB_IP} snat={SNAT} primary={FIRST} heir={SECOND}\n"
+                   f"share 1 vips={OTHER_VIP} snat={OTHER_SNAT} primary={SECOND} heir={FIRST}\nend\n")
+    lab.second = gw.Gateway(lab.network, lab.run, lab.gateway.build, place=gw.SECOND)
+    lab.second.more_options = ["--vip-presence", "routes", "--shares", plan, "--share-age", "0", *tls.options(certificate_of_second)]
+    start(lab, *objects(), peers={net.UPLINK: GATEWAY_AS, net.SECOND_UPLINK: SECOND_AS},
+          options=["--shares", plan, "--share-age", "0", *tls.options(FIRST)], bfd=True)
+    lab.network.add_second_gateway(LB_IP)
+    lab.network.ip("client", f"route del {LB_IP}/32 via {net.SECOND_UPLINK}")
+    lab.network.join("gateway", "peers", "gateway-2", "peers")
+    lab.network.ip("gateway", f"address add {FIRST_PEER}/30 dev peers")
+    lab.network.ip("gateway-2", f"address add {SECOND_PEER}/30 dev peers")
+    return_by_router(lab)
+    start_servers(lab.network)
+    lab.run.reserve_hugepages(lab.second.memory_mb)
+    lab.second.start_daemon()
+    lab.network.ip("gateway", f"route add {net.SECOND_CLIENT}/32 via {net.CLIENT}")
+    lab.network.ip("gateway-2", f"route add {net.CLIENT}/32 via {net.SECOND_CLIENT}")
+    lab.network.start("gateway-2", [lab.second.program("penstock-sync"), "--manifests", lab.manifests, "--gateway", lab.second.address,
+                                    "--allowed-external-cidrs", gw.ALLOWED_EXTERNAL_CIDRS, "--listen", "off", "--http", "off"],
+                      "penstock-sync-2.log")
+    lab.beside = Frr(lab, "gateway-2", net.SECOND_UPLINK, SECOND_AS, {net.SECOND_CLIENT: ROUTER_AS}, bfd=True)
+    lab.beside.start(announces=True)
+    lab.beside.until_established()
+    until_via(lab, VIA_FIRST)
+    until("the router detects a loss within 50 ms x 3",
+          lambda: lab.router.bfd_detection_ms() == {net.UPLINK: 150, net.SECOND_UPLINK: 150}, patience_s=60)
+    if until_complete:
+        for gateway in (lab.gateway, lab.second):
+            until_channel(gateway, "complete")
+
+
+def return_by_router(lab):
+    """Endpoints send replies to SNAT addresses by the router, which has them from the gateway that announces them."""
+    lab.network.join("client", "replies", "switch", "to-client")
+    lab.network.ip("switch", "link set to-client master br0")
+    lab.network.ip("client", f"address add {REPLY_ROUTER}/24 dev replies")
+    lab.network.sysctl("client", "ipv4/ip_forward", 1)
+    for role in BACKENDS:
+        lab.network.ip(role, "\n".join(f"route add {address}/32 via {REPLY_ROUTER}" for address in (SNAT, OTHER_SNAT)))
+
+
+def until_via(lab, via):
+    return until(f"the router has {via}", lambda: lab.router.learned() == via, patience_s=60)
+
+
+def peer_of(gateway):
+    """What a gateway shows of the other one."""
+    shown = gateway.json("get", "gateways")
+    return next(other for other in shown if other["name"] != gateway_name(gateway))
+
+
+def gateway_name(gateway):
+    words = gateway.daemon_words()
+    return words[words.index("--gateway-name") + 1]
+
+
+def until_channel(gateway, state, copies=0):
+    def is_there():
+        peer = peer_of(gateway)
+        return peer.get("channel") == state and int(peer.get("copies", 0)) >= copies
+    return until(f"{gateway_name(gateway)} has {copies} copies, channel {state}", is_there, patience_s=60, step_s=0.1)
+
+
+class Killed:
+    """penstockd of the first gateway ends by kill -9."""
+
+    @staticmethod
+    def lose(lab):
+        os.kill(lab.gateway.daemon.pid, signal.SIGKILL)
+        lab.gateway.daemon.wait()
+
+
+class Frozen:
+    """All processes of the first gateway stop, as those of a virtual machine that is paused. Its links stay up."""
+
+    @staticmethod
+    def lose(lab):
+        for process in (lab.gateway.daemon, *lab.announcer._processes):
+            os.killpg(process.pid, signal.SIGSTOP)
+
+
+LOSSES = {"killed": Killed, "frozen": Frozen}

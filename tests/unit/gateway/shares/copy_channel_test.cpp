@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages of another gateway's stream: what is applied, what ends the stream, and the state that is shown.
+#include "control/gateway/shares/copy_channel.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "control/gateway/shares/copy_sender.hpp"
+#include "dataplane/copies/record.hpp"
+#include "dataplane/copies/store.hpp"
+#include "tests/unit/gateway/shares/copy_test_plan.hpp"
+
+namespace penstock::gateway {
+namespace copy_channel_test {
+
+using namespace copy_test;
+using namespace std::chrono_literals;
+
+class Channel : public testing::Test {
+ protected:
+    Channel() : store_(*copies::Store::create(64, {7, 11})), shared_(*store_) {
+        shared_.book.set_plan(planned());
+    }
+    v1::ConnectionCopies message(uint32_t first, uint32_t count, bool pass_ended = true) {
+        std::vector<std::byte> records;
+        for (uint32_t n = first; n < first + count; ++n) {
+            copies::append_held(records, n, numbered(n), kNow, clock_);
+        }
+        v1::ConnectionCopies out;
+        out.set_format(kCopyFormat);
+        out.set_gateway("edge-2");
+        out.set_plan_version(9);
+        out.set_records(records.data(), records.size());
+        out.set_pass_ended(pass_ended);
+        return out;
+    }
+    Status take(const v1::ConnectionCopies& message) { return channel_.take(message, kNow, at_); }
+    ChannelState state() { return channel_.view().state; }
+
+    static constexpr CoarseTime kNow{5'000};
+    CoarseClock clock_{TscRate{}};
+    std::unique_ptr<copies::Store> store_;
+    SharedBook shared_;
+    CopyChannel channel_{"edge-2", shared_, clock_};
+    CopyChannel::Time at_{1'000s};
+};
+
+TEST_F(Channel, TheStateFollowsTheStream) {
+    EXPECT_EQ(state(), ChannelState::Connecting);
+    channel_.begin_call(at_);
+    EXPECT_EQ(state(), ChannelState::Connecting);
+    channel_.begin_stream(at_);
+    ASSERT_TRUE(take(message(0, 3, false)));
+    EXPECT_EQ(state(), ChannelState::Copying);
+    EXPECT_FALSE(channel_.view().complete_at);
+    ASSERT_TRUE(take(message(3, 3)));
+    EXPECT_EQ(state(), ChannelState::Complete);
+    EXPECT_EQ(channel_.view().complete_at, at_);
+    EXPECT_EQ(channel_.view().plan_version, 9U);
+    EXPECT_EQ(shared_.book.counts("edge-2").held, 6U);
+    channel_.end_stream("connection refused");
+    EXPECT_EQ(state(), ChannelState::Connecting);
+    EXPECT_EQ(channel_.view().fault, "connection refused");
+    EXPECT_EQ(shared_.book.counts("edge-2").held, 6U) << "copies are kept";
+    at_ += 5s;
+    channel_.begin_call(at_);
+    channel_.begin_stream(at_);
+    ASSERT_TRUE(take(message(0, 4)));
+    EXPECT_EQ(channel_.view().fault, "");
+    EXPECT_EQ(channel_.view().streams, 2U);
+    EXPECT_EQ(shared_.book.counts("edge-2").held, 4U) << "the new stream's copies";
+}
+
+TEST_F(Channel, AForgedBatchEndsTheStreamAndNothingOfItEnters) {
+    channel_.begin_stream(at_);
+    const auto good = message(0, 3);
+    struct Forgery {
+        const char* name;
+        std::string records;
+    };
+    std::string state = good.records();
+    state[48 + 6] = 99;
+    std::string kind = good.records();
+    kind[2 * 48] = 9;
+    for (const auto& [name, records] : {Forgery{"no such state", state}, Forgery{"no such kind", kind},
+                                        Forgery{"cut", good.records().substr(0, 100)},
+                                        Forgery{"too long", std::string(copies::kBatchBytesMax + 1, '\1')}}) {
+        auto forged = good;
+        forged.set_records(records);
+        const auto refused = take(forged);
+        ASSERT_FALSE(refused) << name;
+        EXPECT_TRUE(refused.error().what.starts_with("records refused: ")) << refused.error().what;
+        EXPECT_EQ(store_->size(), 0U) << name;
+    }
+}
+
+TEST_F(Channel, AnotherGatewayOrFormatEndsTheStream) {
+    channel_.begin_stream(at_);
+    auto other = message(0, 1);
+    other.set_gateway("edge-3\n");
+    EXPECT_EQ(take(other).error().what, "the address is that of gateway edge-3\\n");
+    auto later = message(0, 1);
+    later.set_format(2);
+    EXPECT_EQ(take(later).error().what, "records of format 2, this gateway reads format 1");
+    EXPECT_EQ(store_->size(), 0U);
+}
+
+TEST_F(Channel, SilenceRequiresANewStream) {
+    channel_.begin_call(at_);
+    EXPECT_FALSE(channel_.needs_restart(at_ + 10s));
+    EXPECT_TRUE(channel_.needs_restart(at_ + 11s)) << "no first message";
+    channel_.begin_stream(at_ + 5s);
+    EXPECT_FALSE(channel_.needs_restart(at_ + 11s));
+    at_ += 20s;
+    ASSERT_TRUE(take(message(0, 1)));
+    EXPECT_FALSE(channel_.needs_restart(at_ + 10s));
+    EXPECT_TRUE(channel_.needs_restart(at_ + 11s));
+    channel_.end_stream("");
+    EXPECT_FALSE(channel_.needs_restart(at_ + 60s)) << "one is about to begin";
+}
+
+TEST_F(Channel, AFullStoreRequiresANewStreamWhenItHasRoom) {
+    channel_.begin_stream(at_);
+    ASSERT_TRUE(take(message(0, 200)));
+    EXPECT_EQ(state(), ChannelState::Full);
+    EXPECT_FALSE(channel_.needs_restart(at_));
+    std::vector<std::byte> ends;
+    for (uint32_t slot = 0; slot < 32; ++slot) {
+        copies::append_ended(ends, slot);
+    }
+    auto ended = message(0, 0);
+    ended.set_records(ends.data(), ends.size());
+    ASSERT_TRUE(take(ended));
+    EXPECT_EQ(state(), ChannelState::Full);
+    EXPECT_TRUE(channel_.needs_restart(at_));
+    channel_.end_stream("");
+    channel_.begin_stream(at_);
+    ASSERT_TRUE(take(message(0, 20)));
+    EXPECT_EQ(state(), ChannelState::Complete);
+}
+
+}  // namespace copy_channel_test
+}  // namespace penstock::gateway
