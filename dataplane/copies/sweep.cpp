@@ -74,8 +74,11 @@ void Sweep::examine(Source& source, uint32_t unit, CoarseTime now, const Selects
     const bool was_sent = sent != nullptr && sent->generation != 0;
     const bool is_live = seen == conn::Table::Unit::Live;
     const bool is_same = was_sent && is_live && sent->generation == generation;
-    const bool is_old = is_same || (is_live && units_between(connection.opened_at, now) >= min_age_);
-    if (!is_old || !selects(connection.forward.destination)) {
+    const Selection selection = is_live ? selects(connection.forward.destination) : Selection::None;
+    const bool is_selected =
+        selection == Selection::All ||
+        (selection == Selection::Old && (is_same || units_between(connection.opened_at, now) >= min_age_));
+    if (!is_selected) {
         if (was_sent) {
             append_ended(out, source.first_slot + unit);
             *sent = {};

@@ -25,7 +25,7 @@
 namespace penstock::copies {
 
 // A connection is sent
-// - once it is `min_age` old and its VIP is selected;
+// - once it is `min_age` old and its VIP is selected, or at once if all connections of its VIP are;
 // - again when its state has changed, or a tag of an SCTP association. The tags of TCP are not compared: they
 //   change with the segments of a handshake, and behind a RST, and matter only to the next change of state;
 // - again when its last_seen is kRefreshS later than the one that was sent.
@@ -48,11 +48,13 @@ class Sweep {
     static Result<Sweep> create(std::span<const conn::Table* const> tables, const CoarseClock& clock,
                                 int32_t min_age);
 
-    using Selects = std::function<bool(const IpAddr& vip)>;
+    // The connections of a VIP that concern the follower.
+    enum class Selection : uint8_t { None, Old, All };
+    using Selects = std::function<Selection(const IpAddr& vip)>;
     // Examines up to `units` units (at most kStepUnitsMax) from where the last call ended, and appends the
     // records of changes to `out`: at most kHeldV4Bytes for each unit, and kEndedBytes for each pair. Returns
     // true if this call has ended a pass over all tables; the next one begins another pass. `selects` is
-    // called for each connection that is old enough, and may return something else in a later call.
+    // called for each connection, and may return something else in a later call.
     bool step(uint32_t units, CoarseTime now, const Selects& selects, std::vector<std::byte>& out);
 
     // Connections that the follower has, once it has read all records.

@@ -143,7 +143,9 @@ class Bench {
         followed.fill(true);
         return followed;
     }();
-    Sweep::Selects selects_ = [this](const IpAddr& vip) { return is_followed_[shares_.share_of(vip)]; };
+    Sweep::Selects selects_ = [this](const IpAddr& vip) {
+        return is_followed_[shares_.share_of(vip)] ? Sweep::Selection::Old : Sweep::Selection::None;
+    };
     std::optional<Sweep> unchanged_;
     uint64_t bytes_ = 0;
     uint64_t records_ = 0;

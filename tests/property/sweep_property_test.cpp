@@ -101,8 +101,12 @@ class Gateway {
     // True: a pass has ended.
     bool step(uint32_t units) {
         std::vector<std::byte> batch;
-        const bool has_ended =
-            sweep_->step(units, now_, [&](const IpAddr& vip) { return selected_[vip_number(vip)]; }, batch);
+        const bool has_ended = sweep_->step(
+            units, now_,
+            [&](const IpAddr& vip) {
+                return selected_[vip_number(vip)] ? Sweep::Selection::Old : Sweep::Selection::None;
+            },
+            batch);
         EXPECT_LE(batch.size(), (units + 1) * (kHeldV4Bytes + kEndedBytes) + kHeldV6Bytes);
         const auto records = decode(batch, now_, kClock);
         EXPECT_TRUE(records) << records.error().what;

@@ -49,7 +49,7 @@ Table shares_table(const v1::ListSharesResponse& shares, bool wide) {
         std::vector<std::string> row{std::to_string(share.number()),
                                      share.primary(),
                                      share.heir(),
-                                     share.role(),
+                                     share.role() + (share.returns() ? " (returns)" : ""),
                                      std::to_string(share.served()),
                                      std::to_string(share.announced()),
                                      std::to_string(share.copies()),

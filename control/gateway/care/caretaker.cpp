@@ -91,10 +91,19 @@ void Caretaker::look_again() {
     news_.notify_all();
 }
 
-void Caretaker::set_shares(std::shared_ptr<const GatewayShares> shares) {
+void Caretaker::set_shares(std::shared_ptr<const GatewayShares> shares, uint64_t returning) {
     {
         const std::lock_guard lock(mutex_);
         shares_ = std::move(shares);
+        returning_ = returning;
+    }
+    look_again();
+}
+
+void Caretaker::set_returning(uint64_t returning) {
+    {
+        const std::lock_guard lock(mutex_);
+        returning_ = returning;
     }
     look_again();
 }
@@ -212,7 +221,13 @@ std::optional<Caretaker::Clock::time_point> Caretaker::announce_vips(std::span<c
     if (withheld.empty() && options_.loops && !options_.loops()->forwards()) {
         withheld = "a thread that forwards has stopped";
     }
-    return announcer_.work({mirror(), ports, drained_, std::move(withheld), shares()}, now);
+    VipAnnouncer::Facts facts{mirror(), ports, drained_, std::move(withheld)};
+    {
+        const std::lock_guard lock(mutex_);
+        facts.shares = shares_;
+        facts.returning = returning_;
+    }
+    return announcer_.work(facts, now);
 }
 
 Caretaker::Clock::time_point Caretaker::work(Clock::time_point now) {

@@ -74,7 +74,10 @@ class Caretaker {
     [[nodiscard]] bool drained() const noexcept { return drained_; }
 
     // The shares of several gateways from now on. Only with VIPs announced by routes. Any thread.
-    void set_shares(std::shared_ptr<const GatewayShares> shares);
+    // `returning`: those to which the gateway returns (ShareReturn).
+    void set_shares(std::shared_ptr<const GatewayShares> shares, uint64_t returning);
+    // The plan stays.
+    void set_returning(uint64_t returning);
     // Null: none. Any thread.
     [[nodiscard]] std::shared_ptr<const GatewayShares> shares() const;
 
@@ -136,6 +139,7 @@ class Caretaker {
     std::vector<std::string> port_faults_;
     std::string vips_withheld_;
     std::shared_ptr<const GatewayShares> shares_;
+    uint64_t returning_ = 0;
 
     // Used by the caretaker's thread only.
     HealthChecks health_checks_;

@@ -113,7 +113,7 @@ bool VipAnnouncer::announce(const Facts& facts, Clock::time_point now) {
                             : options_.stands_by                    ? kStandByMetric
                                                                     : kServeMetric;
     answer_on_links(facts, withheld.empty() && metric == kServeMetric, now);
-    return routes_->work(facts.mirror, facts.ports, {metric, withheld, facts.shares}, now);
+    return routes_->work(facts.mirror, facts.ports, {metric, withheld, facts.shares, facts.returning}, now);
 }
 
 // Hosts of a link know no preference: of two gateways that answer, each host uses the one that it heard last.

@@ -62,6 +62,7 @@ class VipAnnouncer {
         bool drained = false;
         std::string withheld;  // why no VIP may be announced, the drain excepted; "": no reason
         std::shared_ptr<const GatewayShares> shares = {};  // with routes; null: none
+        uint64_t returning = 0;                            // ShareReturn::returning()
     };
     // One round. Returns when the next one is needed at the latest; empty: whenever a fact changes.
     std::optional<Clock::time_point> work(const Facts& facts, Clock::time_point now);

@@ -55,10 +55,14 @@ bool is_host_address(const drivers::MirroredState& mirror, const IpAddr& address
 }
 
 // The level of a VIP that other gateways may serve.
-void apply_share(const GatewayShares& shares, PlannedVip& vip) {
-    const GatewayShares::Part& part = shares.part_of(vip.address);
-    if (part.role == shares::Role::Heir) {
-        vip.metric = std::max(vip.metric, kStandByMetric);
+void apply_share(const GatewayShares& shares, uint64_t returning, PlannedVip& vip) {
+    const uint8_t share = shares.share_of(vip.address);
+    const GatewayShares::Part& part = shares.part_in(share);
+    const bool returns = (returning >> share & 1) != 0;
+    if (part.role == shares::Role::Primary) {
+        vip.metric = std::max(vip.metric, returns ? kReturnMetric : vip.metric);
+    } else if (part.role == shares::Role::Heir) {
+        vip.metric = std::max(vip.metric, returns ? kReturnStandByMetric : kStandByMetric);
     } else if (part.role == shares::Role::None) {
         vip.port = {};
         vip.reason = part.reason;
@@ -169,8 +173,7 @@ void VipRouteKeeper::set(const lb::ServiceTable& table) {
 bool VipRouteKeeper::work(const std::shared_ptr<const drivers::MirroredState>& mirror,
                           std::span<const PortState> ports, const Wish& wish, Clock::time_point now) {
     const bool are_ports_new = !std::ranges::equal(ports, ports_);
-    if (!is_planned_ || are_ports_new || mirror != mirror_ || wish.metric != wish_.metric ||
-        wish.withheld != wish_.withheld || wish.shares != wish_.shares) {
+    if (!is_planned_ || are_ports_new || mirror != mirror_ || wish != wish_) {
         plan(*mirror, ports, wish);
         mirror_ = mirror;
         ports_.assign(ports.begin(), ports.end());
@@ -219,7 +222,7 @@ void VipRouteKeeper::plan(const drivers::MirroredState& mirror, std::span<const 
         }
         vip.metric = wish.metric;
         if (wish.shares != nullptr) {
-            apply_share(*wish.shares, vip);
+            apply_share(*wish.shares, wish.returning, vip);
         }
         if (vip.port.is_set()) {
             wanted_.push_back({vip.address, vip.port, vip.metric});

@@ -31,6 +31,9 @@ namespace penstock::gateway {
 // Metrics of the routes, which routing policies translate (docs/operations.md).
 inline constexpr uint32_t kServeMetric = 100;
 inline constexpr uint32_t kStandByMetric = 200;
+// While the gateway returns to a share (ShareReturn), it is behind the other one.
+inline constexpr uint32_t kReturnMetric = 300;
+inline constexpr uint32_t kReturnStandByMetric = 400;
 inline constexpr uint32_t kDrainMetric = 900;
 
 // The twin that a VIP's route belongs to.
@@ -104,6 +107,8 @@ class VipRouteKeeper {
         // The shares of several gateways; null: all VIPs are this gateway's. An heir has kStandByMetric in
         // place of kServeMetric.
         std::shared_ptr<const GatewayShares> shares = {};
+        uint64_t returning = 0;  // ShareReturn::returning()
+        bool operator==(const Wish&) const = default;
     };
     // One round. True: more changes are pending, call again at once. `mirror` supplies default routes,
     // foreign routes and the host's addresses.

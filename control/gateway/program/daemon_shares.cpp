@@ -37,11 +37,15 @@ void Daemon::follow_shares() {
     if (plan_watch_ == nullptr) {
         return;
     }
-    caretaker_->set_shares(plan_watch_->shares());
-    const auto started = plan_watch_->start([this](const std::shared_ptr<const GatewayShares>& shares) {
-        caretaker_->set_shares(shares);
-        share_copies_->set_plan(shares);
-    });
+    const auto announce = [this](const std::shared_ptr<const GatewayShares>& shares) {
+        caretaker_->set_shares(shares, share_copies_->review_returning(*shares));
+    };
+    announce(plan_watch_->shares());
+    const auto started =
+        plan_watch_->start([this, announce](const std::shared_ptr<const GatewayShares>& shares) {
+            announce(shares);
+            share_copies_->set_plan(shares);
+        });
     if (!started) {
         log::get("control").error("--shares: changes of the file are not applied: {}", started.error().what);
     }
@@ -67,16 +71,18 @@ void Daemon::prepare_copies() {
         return;
     }
     const worker::Inspector inspector = workers_->inspect();
-    share_copies_ = std::make_unique<ShareCopies>(
-        ShareCopies::Options{.sender = {.shares = [this] { return plan_watch_->shares(); },
-                                        .tables = inspector.connection_tables(),
-                                        .clock = inspector.coarse_clock(),
-                                        .now = [inspector] { return inspector.coarse_now(); },
-                                        .share_age = options_.share_age},
-                             .store = copies_.get(),
-                             .material = [this] { return server_->tls()->current(); },
-                             .is_protected = has_tcp(options_),
-                             .limits = [inspector] { return inspector.idle_limits(); }});
+    share_copies_ = std::make_unique<ShareCopies>(ShareCopies::Options{
+        .sender = {.shares = [this] { return plan_watch_->shares(); },
+                   .tables = inspector.connection_tables(),
+                   .clock = inspector.coarse_clock(),
+                   .now = [inspector] { return inspector.coarse_now(); },
+                   .share_age = options_.share_age},
+        .store = copies_.get(),
+        .material = [this] { return server_->tls()->current(); },
+        .is_protected = has_tcp(options_),
+        .limits = [inspector] { return inspector.idle_limits(); },
+        .returns = handover_.is_successor() ? ShareReturn::First::Never : ShareReturn::First::AtStart,
+        .on_return = [this](uint64_t left) { caretaker_->set_returning(left); }});
 }
 
 // The server answers by now: a gateway that is called back by another one is there.

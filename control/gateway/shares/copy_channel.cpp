@@ -69,6 +69,7 @@ Status CopyChannel::take(const v1::ConnectionCopies& message, CoarseTime now, Ti
     const std::lock_guard lock(mutex_);
     last_message_ = at;
     view_.plan_version = message.plan_version();
+    view_.has_returned = message.has_returned();
     view_.fault.clear();
     if (message.pass_ended()) {
         had_pass_ = true;

@@ -64,6 +64,7 @@ class CopyChannel {
         std::string fault;                // of the last stream; "" while a stream is well
         std::optional<Time> complete_at;  // when all connections had been sent for the last time
         uint64_t plan_version = 0;        // in force at the other gateway; 0: unknown
+        bool has_returned = false;        // the other gateway, to all shares of which it is the primary
         uint64_t streams = 0;             // begun since the start
     };
     [[nodiscard]] View view() const;

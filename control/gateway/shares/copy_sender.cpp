@@ -93,7 +93,14 @@ class CopySender::Stream {
         shares_ = own_->plan().common_shares(own_->gateway_name(), gateway_);
         return {};
     }
-    [[nodiscard]] bool selects(const IpAddr& vip) const { return (shares_ >> own_->share_of(vip) & 1) != 0; }
+    [[nodiscard]] copies::Sweep::Selection selects(const IpAddr& vip) const {
+        const uint8_t share = own_->share_of(vip);
+        if ((shares_ >> share & 1) == 0) {
+            return copies::Sweep::Selection::None;
+        }
+        return own_->part_in(share).role == shares::Role::Heir ? copies::Sweep::Selection::All
+                                                               : copies::Sweep::Selection::Old;
+    }
     [[nodiscard]] const GatewayShares& own() const { return *own_; }
 
  private:
@@ -125,6 +132,7 @@ Status CopySender::send_copies(const v1::FollowConnectionsRequest& request, rpc:
             message.set_records(records.data(), records.size());
             message.set_pass_ended(pass_ended);
             message.set_held(sweep.held());
+            message.set_has_returned(options_.has_returned());
             if (!receiver.send(message)) {
                 return {};
             }

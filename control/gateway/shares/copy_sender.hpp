@@ -37,8 +37,11 @@ class CopySender final : public rpc::PeerTarget {
         std::vector<const conn::Table*> tables;  // of all workers; they outlive the sender
         CoarseClock clock;                       // of the tables' times
         std::function<CoarseTime()> now;         // any thread
+        // Connections of shares of which this gateway is the heir are copied at any age: it has them because
+        // the primary was away, and they end if it returns without them.
         std::chrono::seconds share_age{3};
-        std::chrono::milliseconds pass{1'000};  // length of a pass
+        std::function<bool()> has_returned = [] { return true; };  // ShareReturn; any thread
+        std::chrono::milliseconds pass{1'000};                     // length of a pass
     };
     explicit CopySender(Options options) : options_(std::move(options)) {}
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "control/client/target.hpp"
+#include "control/log/log.hpp"
 #include "dataplane/conn/table.hpp"
 
 namespace penstock::gateway {
@@ -24,7 +25,12 @@ constexpr uint32_t kCensusTicks = 10;
 
 ShareCopies::ShareCopies(Options options)
     : options_(std::move(options)),
-      sender_(options_.sender),
+      sender_([this] {
+          CopySender::Options sender = options_.sender;
+          sender.has_returned = [this] { return has_returned_.load(); };
+          return sender;
+      }()),
+      return_(options_.returns),
       shared_(options_.store == nullptr ? nullptr : std::make_unique<SharedBook>(*options_.store)) {}
 
 ShareCopies::~ShareCopies() {
@@ -94,7 +100,60 @@ void ShareCopies::run(const std::stop_token& stopped) {
     }
 }
 
+uint64_t ShareCopies::review_returning(const GatewayShares& own) {
+    review_return(own);
+    return returning();
+}
+
+uint64_t ShareCopies::returning() const {
+    const std::lock_guard lock(return_mutex_);
+    return return_.returning();
+}
+
+ShareReturn::Peer ShareCopies::peer_of(const GatewayShares& own, const std::string& gateway) const {
+    using Channel = ShareReturn::Peer::Channel;
+    if (shared_ == nullptr || !options_.is_protected || !may_copy(own, gateway)) {
+        return {};
+    }
+    const CopyChannel* channel = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto found = channels_.find(gateway);
+        channel = found == channels_.end() ? nullptr : found->second.get();
+    }
+    const CopyChannel::View view = channel == nullptr ? CopyChannel::View() : channel->view();
+    switch (view.state) {
+        case ChannelState::Off:
+        case ChannelState::Unprotected:
+        case ChannelState::Connecting:
+            break;
+        case ChannelState::Copying:
+            return {Channel::Copying, view.has_returned};
+        // What has no room here will not have any.
+        case ChannelState::Full:
+        case ChannelState::Complete:
+            return {Channel::Complete, view.has_returned};
+    }
+    return {Channel::Away, view.has_returned};
+}
+
+bool ShareCopies::review_return(const GatewayShares& own) {
+    const std::lock_guard lock(return_mutex_);
+    const bool has_changed = return_.update(
+        own, [&](const std::string& gateway) { return peer_of(own, gateway); },
+        std::chrono::steady_clock::now());
+    has_returned_ = return_.has_returned_as_primary();
+    return has_changed;
+}
+
 void ShareCopies::tick(std::chrono::steady_clock::time_point now) {
+    const std::shared_ptr<const GatewayShares> own = options_.sender.shares();
+    if (review_return(*own) && options_.on_return) {
+        const uint64_t left = returning();
+        log::get("control").info(left == 0 ? "shares: this gateway has returned to all of them"
+                                           : "shares: this gateway has returned to some of them");
+        options_.on_return(left);
+    }
     {
         const std::lock_guard lock(mutex_);
         for (const auto& [gateway, follower] : followers_) {

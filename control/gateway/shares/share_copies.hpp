@@ -5,6 +5,7 @@
 // copies that were taken over and have left the tables.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -21,6 +22,7 @@
 #include "control/gateway/shares/copy_sender.hpp"
 #include "control/gateway/shares/follower.hpp"
 #include "control/gateway/shares/gateway_shares.hpp"
+#include "control/gateway/shares/share_return.hpp"
 #include "control/tls/material.hpp"
 #include "dataplane/base/time.hpp"
 #include "dataplane/conn/connection.hpp"
@@ -38,6 +40,9 @@ class ShareCopies {
         bool is_protected = false;  // the gateway serves TCP, with --tls-* files
         // Units of CoarseTime after which an idle connection ends, by the configuration in force. Any thread.
         std::function<std::function<int32_t(const conn::Connection&)>()> limits;
+        ShareReturn::First returns = ShareReturn::First::AtStart;
+        // Called on the thread with each change of returning() that has another cause than a plan.
+        std::function<void(uint64_t returning)> on_return;
     };
     explicit ShareCopies(Options options);
     ~ShareCopies();  // calls stop()
@@ -51,6 +56,10 @@ class ShareCopies {
     void start();
     // Starts and ends streams as a new plan requires. After start(); one thread at a time.
     void set_plan(const std::shared_ptr<const GatewayShares>& own);
+    // The shares of a plan to which the gateway returns, a bit each; before it is in force. Any thread.
+    [[nodiscard]] uint64_t review_returning(const GatewayShares& own);
+    // By the last plan. Any thread.
+    [[nodiscard]] uint64_t returning() const;
     // Ends all streams that this gateway has opened. Idempotent.
     void stop();
 
@@ -78,6 +87,9 @@ class ShareCopies {
     void end_followers();
     void run(const std::stop_token& stopped);
     void tick(std::chrono::steady_clock::time_point now);
+    // True: returning() has changed.
+    bool review_return(const GatewayShares& own);
+    [[nodiscard]] ShareReturn::Peer peer_of(const GatewayShares& own, const std::string& gateway) const;
     // A part of the tables: connections that were taken over are met in them.
     void look_for_taken();
     [[nodiscard]] bool is_census_under_way() const noexcept {
@@ -85,7 +97,10 @@ class ShareCopies {
     }
 
     const Options options_;
+    std::atomic<bool> has_returned_{false};  // read by sender_
     CopySender sender_;
+    mutable std::mutex return_mutex_;
+    ShareReturn return_;                  // guarded by return_mutex_
     std::unique_ptr<SharedBook> shared_;  // null: --share-copies 0
     mutable std::mutex mutex_;
     // Guarded by mutex_. Channels live as long as this object.

@@ -78,6 +78,7 @@ v1::ListSharesResponse StatusView::shares() const {
     for (v1::PlannedGateway& message : *out.mutable_gateways()) {
         gateways.emplace(message.name(), &message);
     }
+    const uint64_t returning = running_.copies->returning();
     for (size_t number = 0; number < plan.shares.size(); ++number) {
         const shares::Share& share = plan.shares[number];
         v1::Share& message = *out.add_shares();
@@ -85,6 +86,7 @@ v1::ListSharesResponse StatusView::shares() const {
         message.set_primary(share.primary);
         message.set_heir(share.heir);
         message.set_role(to_string(own->part_in(static_cast<uint8_t>(number)).role));
+        message.set_returns((returning >> number & 1) != 0);
         for (const Prefix& vips : share.vips) {
             message.add_vips(vips.to_string());
         }

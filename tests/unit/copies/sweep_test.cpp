@@ -122,9 +122,13 @@ struct Fixture {
     std::vector<std::unique_ptr<TestTable>> tables;
     std::vector<const Table*> pointers;
     std::optional<Sweep> sweep;
-    Sweep::Selects selects = [](const IpAddr&) { return true; };
+    Sweep::Selects selects = [](const IpAddr&) { return Sweep::Selection::Old; };
     std::map<uint32_t, Connection> follower;
 };
+
+Sweep::Selection old_if(bool is_selected) {
+    return is_selected ? Sweep::Selection::Old : Sweep::Selection::None;
+}
 
 TEST(CopySweep, Connection_IsSentOnceItIsOld) {
     Fixture f;
@@ -239,16 +243,28 @@ TEST(CopySweep, Vip_NoLongerSelected_EndsItsConnections) {
     f.insert(numbered(1));
     f.insert(numbered_v6(2));
     EXPECT_EQ(f.pass(), (Changes{"held 0", "held 2"}));
-    f.selects = [](const IpAddr& vip) { return vip != kVip; };
+    f.selects = [](const IpAddr& vip) { return old_if(vip != kVip); };
     EXPECT_EQ(f.pass(), Changes{"ended 0"});
-    f.selects = [](const IpAddr& vip) { return vip == kVip; };
+    f.selects = [](const IpAddr& vip) { return old_if(vip == kVip); };
     EXPECT_EQ(f.pass(), (Changes{"held 0", "ended 2"}));
     EXPECT_EQ(f.sweep->held(), 1u);
 }
 
+TEST(CopySweep, Vip_OfWhichAllAreSelected_SendsYoungOnesToo) {
+    Fixture f;
+    Connection young = numbered(1);
+    young.opened_at = young.last_seen = kNow;
+    f.insert(young);
+    EXPECT_EQ(f.pass(), Changes{});
+    f.selects = [](const IpAddr&) { return Sweep::Selection::All; };
+    EXPECT_EQ(f.pass(), Changes{"held 0"});
+    f.selects = [](const IpAddr&) { return Sweep::Selection::Old; };
+    EXPECT_EQ(f.pass(), Changes{}) << "what was sent is not ended because of its age";
+}
+
 TEST(CopySweep, Vip_NotSelected_IsNotSent) {
     Fixture f;
-    f.selects = [](const IpAddr&) { return false; };
+    f.selects = [](const IpAddr&) { return old_if(false); };
     f.insert(numbered(1));
     EXPECT_EQ(f.pass(), Changes{});
     EXPECT_EQ(f.sweep->held(), 0u);
