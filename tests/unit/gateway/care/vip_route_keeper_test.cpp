@@ -315,9 +315,10 @@ class VipRouteKeeperTest : public testing::Test {
         while (keeper_.work(mirror_, ports_, {metric, withheld}, now_)) {
         }
     }
-    void work_shared(const shares::Plan& plan, const std::string& name, uint32_t metric = kServeMetric) {
+    void work_shared(const shares::Plan& plan, const std::string& name, uint32_t metric = kServeMetric,
+                     uint64_t returning = 0) {
         const auto shares = std::make_shared<const GatewayShares>(plan, name);
-        while (keeper_.work(mirror_, ports_, {metric, "", shares}, now_)) {
+        while (keeper_.work(mirror_, ports_, {metric, "", shares, returning}, now_)) {
         }
     }
     VipView view(const std::string& vip) {
@@ -389,6 +390,20 @@ TEST_F(VipRouteKeeperTest, TheRoleInAShareDeterminesTheLevel_PRESENCE002) {
     EXPECT_TRUE(linux_.own.empty()) << "a gateway that is not in the plan announces nothing";
     work();
     EXPECT_EQ(linux_.own.size(), 3U) << "without a plan";
+}
+
+TEST_F(VipRouteKeeperTest, AGatewayThatReturnsIsBehindTheOtherOneOfTheShare_PRESENCE002) {
+    serve({"203.0.113.1", "203.0.113.2", "203.0.113.3"});
+    const auto metrics = [&] { return std::pair(view("203.0.113.1").metric, view("203.0.113.2").metric); };
+    work_shared(three_shares(), "edge-1", kServeMetric, 0b111);
+    EXPECT_EQ(metrics(), std::pair(kReturnMetric, kReturnStandByMetric));
+    EXPECT_EQ(linux_.own.size(), 2U) << "share 2 belongs to others";
+    work_shared(three_shares(), "edge-1", kServeMetric, 0b010);
+    EXPECT_EQ(metrics(), std::pair(kServeMetric, kReturnStandByMetric));
+    work_shared(three_shares(), "edge-1", kDrainMetric, 0b011);
+    EXPECT_EQ(metrics(), std::pair(kDrainMetric, kDrainMetric));
+    static_assert(kServeMetric < kStandByMetric && kStandByMetric < kReturnMetric &&
+                  kReturnMetric < kReturnStandByMetric && kReturnStandByMetric < kDrainMetric);
 }
 
 TEST_F(VipRouteKeeperTest, ANewPlanChangesALevelWithoutAGap_PRESENCE002) {

@@ -40,9 +40,9 @@ inline conn::Connection numbered(uint32_t n, const IpAddr& vip = kVipOfShare0) {
                           .destination_port = 80,
                           .protocol = Protocol::Tcp};
     connection.reverse = {.source = IpAddr::v4(10, 1, 0, 1),
-                          .destination = IpAddr::v4(Be32::from_host(0xc0a80000 + (n >> 16))),
+                          .destination = IpAddr::v4(Be32::from_host(0xc0a80000 + (n >> 15))),
                           .source_port = 9'376,
-                          .destination_port = static_cast<L4Port>(n & 0xffff),
+                          .destination_port = static_cast<L4Port>(1'024 + (n & 0x7fff)),
                           .protocol = Protocol::Tcp};
     connection.opened_at = {1'000};
     connection.last_seen = {2'000};
