@@ -81,6 +81,10 @@ void Daemon::prepare_copies() {
         .material = [this] { return server_->tls()->current(); },
         .is_protected = has_tcp(options_),
         .limits = [inspector] { return inspector.idle_limits(); },
+        .is_living =
+            [inspector](const conn::Connection& copy) {
+                return inspector.has_connection(copy.forward, copy.reverse);
+            },
         .returns = handover_.is_successor() ? ShareReturn::First::Never : ShareReturn::First::AtStart,
         .on_return = [this](uint64_t left) { caretaker_->set_returning(left); }});
 }

@@ -121,10 +121,11 @@ bool CopyBook::make_room(Peer& peer, const conn::Connection& connection) {
 }
 
 void CopyBook::link(Peer& peer, uint32_t slot, Slot copy, uint8_t share) {
-    owner(copy) = {.peer = &peer, .slot = slot, .stream = peer.stream, .share = share, .censuses = 0};
+    owner(copy) = {.peer = &peer, .slot = slot, .stream = peer.stream, .share = share, .was_missed = false};
     peer.slots[slot] = copy;
     ++peer.counts.held;
     ++by_share_[share];
+    ++linked_;
 }
 
 void CopyBook::unlink(Slot copy) {
@@ -136,6 +137,7 @@ void CopyBook::unlink(Slot copy) {
     of.peer->slots.erase(of.slot);
     --of.peer->counts.held;
     --by_share_[of.share];
+    --linked_;
     of.peer = nullptr;
 }
 
@@ -143,7 +145,6 @@ void CopyBook::drop(Slot copy) {
     unlink(copy);
     if (!store_.is_taken(copy)) {
         store_.remove(copy);
-        owner(copy).censuses = 0;
     }
 }
 
@@ -161,49 +162,27 @@ void CopyBook::end_pass(const std::string& gateway) {
     std::ranges::for_each(stale, [&](Slot copy) { drop(copy); });
 }
 
-void CopyBook::expire(uint32_t units, CoarseTime now,
-                      const std::function<int32_t(const conn::Connection&)>& limit_of) {
-    if (expiry_cursor_ >= store_.slots()) {
-        expiry_cursor_ = 0;
+void CopyBook::examine(uint32_t units, CoarseTime now, const Facts& facts) {
+    if (cursor_ >= store_.slots()) {
+        cursor_ = 0;
     }
-    store_.for_each(expiry_cursor_, units, [&](Slot slot) {
-        if (store_.is_taken(slot)) {
+    store_.for_each(cursor_, units, [&](Slot slot) {
+        const conn::Connection copy = store_.at(slot);
+        if (!store_.is_taken(slot)) {
+            if (units_between(copy.last_seen, now) > facts.limit_of(copy)) {
+                drop(slot);
+            }
             return;
         }
-        const conn::Connection copy = store_.at(slot);
-        if (units_between(copy.last_seen, now) > limit_of(copy)) {
-            drop(slot);
+        unlink(slot);
+        Owner& of = owner(slot);
+        if (facts.is_living(copy)) {
+            of.was_missed = false;
+        } else if (std::exchange(of.was_missed, true)) {
+            store_.remove(slot);
         }
     });
-    expiry_cursor_ += units;
-}
-
-void CopyBook::begin_census() {
-    taken_ = 0;
-    store_.for_each([&](Slot copy) {
-        if (store_.is_taken(copy)) {
-            unlink(copy);
-            ++owner(copy).censuses;
-            ++taken_;
-        }
-    });
-}
-
-void CopyBook::note(const conn::Connection& living) {
-    if (const auto found = store_.find(living.forward); found && found->is_taken) {
-        owner(found->slot).censuses = 0;
-    }
-}
-
-void CopyBook::end_census() {
-    constexpr uint8_t kCensuses = 2;
-    store_.for_each([&](Slot copy) {
-        if (owner(copy).censuses >= kCensuses) {
-            store_.remove(copy);
-            owner(copy).censuses = 0;
-            --taken_;
-        }
-    });
+    cursor_ += units;
 }
 
 CopyBook::Counts CopyBook::counts(const std::string& gateway) const {

@@ -56,19 +56,18 @@ class CopyBook {
     // streams that this one has not repeated.
     void end_pass(const std::string& gateway);
 
-    // Removes copies of the next `units` slots that have been idle for longer than limit_of(copy), in units
-    // of CoarseTime.
-    void expire(uint32_t units, CoarseTime now,
-                const std::function<int32_t(const conn::Connection&)>& limit_of);
-
-    // Finds copies of connections that have left the workers' tables: begin_census(), note() with each
-    // connection of the tables, end_census(). A copy that a worker had taken over before two censuses, and
-    // that neither has met, is removed.
-    void begin_census();
-    void note(const conn::Connection& living);
-    void end_census();
-    // Copies that workers have taken over, as of the last census.
-    [[nodiscard]] uint64_t taken() const noexcept { return taken_; }
+    // What examine() learns of a copy.
+    struct Facts {
+        // Units of CoarseTime after which a connection that is idle ends.
+        std::function<int32_t(const conn::Connection& copy)> limit_of;
+        // Whether a worker's table has the connection.
+        std::function<bool(const conn::Connection& copy)> is_living;
+    };
+    // Removes copies of the next `units` slots that have been idle for longer than their limit, and those that
+    // were taken over and whose connection does not live: twice in a row, because a reading may miss it.
+    void examine(uint32_t units, CoarseTime now, const Facts& facts);
+    // Copies that workers have taken over, as far as examine() has met them.
+    [[nodiscard]] uint64_t taken() const noexcept { return store_.size() - linked_; }
 
     [[nodiscard]] Counts counts(const std::string& gateway) const;
     // Copies held by share, those of Counts::held.
@@ -93,7 +92,7 @@ class CopyBook {
         uint32_t slot = 0;     // at the other gateway
         uint32_t stream = 0;   // that has sent it last
         uint8_t share = 0;
-        uint8_t censuses = 0;  // in a row that have not met its connection; 0: it is not examined
+        bool was_missed = false;  // its connection, when it was examined last
     };
 
     Peer& peer(const std::string& gateway);
@@ -112,8 +111,8 @@ class CopyBook {
     std::map<std::string, Peer> peers_;
     std::vector<Owner> owners_;  // by the slot of the store; grows with it
     std::array<uint64_t, shares::kSharesMax> by_share_{};
-    uint32_t expiry_cursor_ = 0;
-    uint64_t taken_ = 0;
+    uint32_t cursor_ = 0;  // of examine()
+    uint64_t linked_ = 0;  // copies with a gateway
 };
 
 }  // namespace penstock::gateway

@@ -40,6 +40,8 @@ class ShareCopies {
         bool is_protected = false;  // the gateway serves TCP, with --tls-* files
         // Units of CoarseTime after which an idle connection ends, by the configuration in force. Any thread.
         std::function<std::function<int32_t(const conn::Connection&)>()> limits;
+        // Whether a worker's table has the connection. Any thread.
+        std::function<bool(const conn::Connection& copy)> is_living;
         ShareReturn::First returns = ShareReturn::First::AtStart;
         // Called on the thread with each change of returning() that has another cause than a plan.
         std::function<void(uint64_t returning)> on_return;
@@ -90,11 +92,6 @@ class ShareCopies {
     // True: returning() has changed.
     bool review_return(const GatewayShares& own);
     [[nodiscard]] ShareReturn::Peer peer_of(const GatewayShares& own, const std::string& gateway) const;
-    // A part of the tables: connections that were taken over are met in them.
-    void look_for_taken();
-    [[nodiscard]] bool is_census_under_way() const noexcept {
-        return census_table_ != 0 || census_unit_ != 0;
-    }
 
     const Options options_;
     std::atomic<bool> has_returned_{false};  // read by sender_
@@ -106,10 +103,6 @@ class ShareCopies {
     // Guarded by mutex_. Channels live as long as this object.
     std::map<std::string, std::unique_ptr<CopyChannel>> channels_;
     std::map<std::string, std::unique_ptr<Follower>> followers_;
-    // Used by the thread only; the last two are the position of the census in the tables.
-    uint32_t ticks_ = 0;
-    size_t census_table_ = 0;
-    uint32_t census_unit_ = 0;
     std::jthread thread_;  // last: it uses all of the above
 };
 

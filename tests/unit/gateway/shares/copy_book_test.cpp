@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -44,13 +45,17 @@ class CopyBookTest : public testing::Test {
         ASSERT_TRUE(found);
         store_->mark_taken(*found);
     }
-    // A census of workers' tables that hold these connections.
-    void census(const std::vector<conn::Connection>& living) {
-        book_.begin_census();
-        for (const conn::Connection& connection : living) {
-            book_.note(connection);
-        }
-        book_.end_census();
+    // Workers' tables hold these connections, and limit_of() is `limit`.
+    void examine(const std::vector<conn::Connection>& living, uint32_t units = 1'024,
+                 CoarseTime now = {1'000'000}, int32_t limit = 2'000'000) {
+        book_.examine(units, now,
+                      {.limit_of = [&](const conn::Connection&) { return limit; },
+                       .is_living =
+                           [&](const conn::Connection& copy) {
+                               return std::ranges::any_of(living, [&](const conn::Connection& each) {
+                                   return each.forward == copy.forward && each.reverse == copy.reverse;
+                               });
+                           }});
     }
 
     std::unique_ptr<copies::Store> store_;
@@ -124,7 +129,7 @@ TEST_F(CopyBookTest, AStreamThatIsLostKeepsItsCopiesAndTheNextOneReplacesThem) {
     EXPECT_EQ(book_.counts("edge-2").held, 3U) << "a later pass removes nothing";
 }
 
-TEST_F(CopyBookTest, ATakenCopyStaysUntilTwoCensusesHaveNotMetItsConnection) {
+TEST_F(CopyBookTest, ATakenCopyStaysUntilItsConnectionWasMissedTwice) {
     held(1, numbered(1));
     held(2, numbered(2));
     take(1);
@@ -136,17 +141,17 @@ TEST_F(CopyBookTest, ATakenCopyStaysUntilTwoCensusesHaveNotMetItsConnection) {
     book_.end_pass("edge-2");
     EXPECT_TRUE(has(1));
     EXPECT_FALSE(has(2));
-    book_.expire(1'024, {1'000'000}, [](const auto&) { return 1; });
+    examine({numbered(1)}, 1'024, {1'000'000}, 1);
     EXPECT_TRUE(has(1)) << "idle or not is a matter of the worker's table";
     held(7, numbered(1));
     EXPECT_EQ(book_.counts("edge-2").taken, 1U);
     for (int i = 0; i < 3; ++i) {
-        census({numbered(1), numbered(8)});
+        examine({numbered(8), numbered(1)});
         EXPECT_EQ(book_.taken(), 1U);
     }
-    census({});
+    examine({});
     EXPECT_TRUE(has(1)) << "a reading may have missed it";
-    census({numbered(8)});
+    examine({numbered(8)});
     EXPECT_FALSE(has(1));
     EXPECT_EQ(book_.taken(), 0U);
     held(7, numbered(1));
@@ -161,10 +166,7 @@ TEST_F(CopyBookTest, AnIdleCopyEnds) {
         held(n, connection);
     }
     for (int part = 0; part < 10; ++part) {
-        book_.expire(11, {2'150}, [](const conn::Connection& copy) {
-            EXPECT_TRUE(copy.is_tcp());
-            return 100;
-        });
+        examine({}, 11, {2'150}, 100);
     }
     EXPECT_EQ(store_->size(), 50U);
     EXPECT_FALSE(has(49));
