@@ -36,6 +36,8 @@ struct Share {
     std::vector<Prefix> vips;  // sorted; VIPs that do not follow the hash
     std::string primary;       // name of a gateway
     std::string heir;          // "": there is only one gateway
+    // Sorted; the source of translated flows of the share's VIPs. Empty: those of the gateway.
+    std::vector<IpAddr> snat = {};
     bool operator==(const Share&) const = default;
 };
 
@@ -48,6 +50,7 @@ struct Plan {
     // Null: not in the plan.
     [[nodiscard]] const Gateway* gateway(std::string_view name) const noexcept;
     [[nodiscard]] Role role(size_t share, std::string_view gateway) const noexcept;
+    // A SNAT address belongs to its share also if a Service has it as a VIP.
     [[nodiscard]] ShareMap map() const;
 };
 
