@@ -303,7 +303,8 @@ class DryRun {
                               .endpoint_port = backend.port,
                               .protocol = query_.key.protocol,
                               .egress = next_hop->egress,
-                              .client_hash = context.owner.client_hash(query_.key.source)});
+                              .client_hash = context.owner.client_hash(query_.key.source),
+                              .group = frontend.snat_group});
         if (in_turn.empty()) {
             step("snat", "no SNAT address of " + std::string(to_string(backend.address.family())) +
                              " is usable on the NicPort towards the backend");
@@ -328,7 +329,7 @@ class DryRun {
         after.source_port = 0;
         const bool may_keep_port = query_.key.protocol == Protocol::Sctp && choice.is_free && translates;
         const bool may_differ = !choice.is_free && in_turn.size() > 1;
-        step("snat", "the source becomes " + choice.source->address.to_string() +
+        step("snat", "the source becomes " + snat_address_text(*choice.source, frontend.snat_group) +
                          (may_differ ? " or another SNAT address, with " : " with ") +
                          (may_keep_port ? "the client's own port if it is free, otherwise " : "") +
                          (choice.is_free ? "a free port " : "a port reclaimed from another connection, ") +
@@ -347,7 +348,6 @@ class DryRun {
                socket_text(backend.address, backend.port);
     }
 
-    // Describes how the port is selected.
     std::string selection_text(const nat::ReplyRule* rule) const {
         const std::string worker = "worker " + std::to_string(owner_.value);
         return rule == nullptr ? "of " + worker + "'s share"
