@@ -9,11 +9,12 @@
 //   end
 //
 // Text after a # is a comment. A file without its last line, `end`, is incomplete: a part of a plan would be
-// another plan. Without `shares` there are kSharesDefault of them. A VIP belongs to the share
-// whose `vips` contain it, otherwise to the one that its hash selects. The hash also selects a primary and an
-// heir that the file does not name. `snat` lists the SNAT addresses of a share: global unicast addresses that
-// no other share and no `vips` contain, at most limits::kSnatAddressesMax of all shares. Parsing is strict: a file with any mistake changes nothing, and each
-// mistake is reported with its line and rule. Pure, except for reading the file.
+// another plan. Without `shares` there are kSharesDefault of them. A VIP belongs to the share whose `vips`
+// contain it, otherwise to the one that its hash selects. The hash also selects a primary and an heir that
+// the file does not name. `snat` lists the SNAT addresses of a share: global unicast addresses that no other
+// share and no `vips` contain, at most limits::kSnatAddressesMax of all shares. Parsing is strict: a file
+// with any mistake changes nothing, and each mistake is reported with its line and rule. Pure, except for
+// reading the file.
 #pragma once
 
 #include <filesystem>

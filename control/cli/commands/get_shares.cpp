@@ -30,11 +30,19 @@ Result<Table> rows_of_gateways(Gateway* gateway, const Request&) {
     return gateways_table(shares);
 }
 
+std::string comma_list(const auto& texts) {
+    std::string list;
+    for (const std::string& text : texts) {
+        list += (list.empty() ? "" : ",") + text;
+    }
+    return list;
+}
+
 }  // namespace
 
 Table shares_table(const v1::ListSharesResponse& shares, bool wide) {
-    std::vector<Table::Column> columns{{"SHARE", true}, {"PRIMARY"},      {"HEIR"},
-                                       {"ROLE"},        {"SERVED", true}, {"ANNOUNCED", true}};
+    std::vector<Table::Column> columns{{"SHARE", true},  {"PRIMARY"},         {"HEIR"}, {"ROLE"},
+                                       {"SERVED", true}, {"ANNOUNCED", true}, {"SNAT"}};
     if (wide) {
         columns.push_back({"VIPS"});
     }
@@ -45,13 +53,10 @@ Table shares_table(const v1::ListSharesResponse& shares, bool wide) {
                                      share.heir(),
                                      share.role(),
                                      std::to_string(share.served()),
-                                     std::to_string(share.announced())};
+                                     std::to_string(share.announced()),
+                                     comma_list(share.snat())};
         if (wide) {
-            std::string vips;
-            for (const std::string& prefix : share.vips()) {
-                vips += (vips.empty() ? "" : ",") + prefix;
-            }
-            row.push_back(std::move(vips));
+            row.push_back(comma_list(share.vips()));
         }
         table.add(std::move(row));
     }
@@ -74,7 +79,7 @@ Command get_shares() {
             .options = {"output", "no-headers", "watch", "interval", "all-gateways"},
             .summary =
                 "List the shares of several gateways (--shares): primary, heir, the role of this gateway, "
-                "VIPs served and announced",
+                "VIPs served and announced, SNAT addresses",
             .run = run_get_shares,
             .rows = rows_of_shares};
 }
