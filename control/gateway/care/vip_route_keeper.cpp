@@ -60,11 +60,10 @@ bool is_host_address(const drivers::MirroredState& mirror, const IpAddr& address
 void apply_share(const GatewayShares& shares, uint64_t returning, PlannedVip& vip) {
     const uint8_t share = shares.share_of(vip.address);
     const GatewayShares::Part& part = shares.part_in(share);
-    const bool returns = (returning >> share & 1) != 0;
-    if (part.role == shares::Role::Primary) {
-        vip.metric = std::max(vip.metric, returns ? kReturnMetric : vip.metric);
+    if (part.role != shares::Role::None && (returning >> share & 1) != 0) {
+        vip.metric = std::max(vip.metric, kDrainMetric);
     } else if (part.role == shares::Role::Heir) {
-        vip.metric = std::max(vip.metric, returns ? kReturnStandByMetric : kStandByMetric);
+        vip.metric = std::max(vip.metric, kStandByMetric);
     } else if (part.role == shares::Role::None) {
         vip.port = {};
         vip.reason = part.reason;

@@ -32,10 +32,7 @@ namespace penstock::gateway {
 // Metrics of the routes, which routing policies translate (docs/operations.md).
 inline constexpr uint32_t kServeMetric = 100;
 inline constexpr uint32_t kStandByMetric = 200;
-// While the gateway returns to a share (ShareReturn), it is behind the other one.
-inline constexpr uint32_t kReturnMetric = 300;
-inline constexpr uint32_t kReturnStandByMetric = 400;
-inline constexpr uint32_t kDrainMetric = 900;
+inline constexpr uint32_t kDrainMetric = 900;  // also while the gateway returns to a share (ShareReturn)
 
 // The twin that a VIP's route belongs to.
 struct PlannedVip {

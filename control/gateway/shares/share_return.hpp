@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The return of a gateway to its shares (docs/adr/0050). A gateway that starts has none of the connections
-// that the other gateway of a share has. Until it has copies of them, it announces the VIPs of the share
-// behind that gateway, so that it takes over the connections together with the VIPs.
+// that the other gateway of a share has. Until it has copies of them, it announces the VIPs of the share with
+// kDrainMetric, behind that gateway. So it takes over the connections together with the VIPs. If it is the
+// only one left, it serves at this level too.
 //
-//   role      metric while it returns  afterwards  it has returned when
-//   primary   300                      100         all connections of the heir are copied
-//   heir      400                      200         those of the primary are, and the primary has returned to
-//                                                  its own shares; or it has been away for kAwayMax
+//   role      it has returned when
+//   primary   all connections of the heir are copied
+//   heir      those of the primary are, and the primary has returned to its own shares; or the primary has
+//             been away for kAwayMax
 //
-// 300 is behind a serving heir, 400 behind a primary of any kind. A gateway that is the only one left serves
-// at each of them. A state machine without clock or thread.
+// A state machine without clock or thread.
 #pragma once
 
 #include <chrono>

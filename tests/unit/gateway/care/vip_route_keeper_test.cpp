@@ -396,14 +396,12 @@ TEST_F(VipRouteKeeperTest, AGatewayThatReturnsIsBehindTheOtherOneOfTheShare_PRES
     serve({"203.0.113.1", "203.0.113.2", "203.0.113.3"});
     const auto metrics = [&] { return std::pair(view("203.0.113.1").metric, view("203.0.113.2").metric); };
     work_shared(three_shares(), "edge-1", kServeMetric, 0b111);
-    EXPECT_EQ(metrics(), std::pair(kReturnMetric, kReturnStandByMetric));
+    EXPECT_EQ(metrics(), std::pair(kDrainMetric, kDrainMetric));
     EXPECT_EQ(linux_.own.size(), 2U) << "share 2 belongs to others";
     work_shared(three_shares(), "edge-1", kServeMetric, 0b010);
-    EXPECT_EQ(metrics(), std::pair(kServeMetric, kReturnStandByMetric));
-    work_shared(three_shares(), "edge-1", kDrainMetric, 0b011);
-    EXPECT_EQ(metrics(), std::pair(kDrainMetric, kDrainMetric));
-    static_assert(kServeMetric < kStandByMetric && kStandByMetric < kReturnMetric &&
-                  kReturnMetric < kReturnStandByMetric && kReturnStandByMetric < kDrainMetric);
+    EXPECT_EQ(metrics(), std::pair(kServeMetric, kDrainMetric));
+    work_shared(three_shares(), "edge-1", kServeMetric, 0b101);
+    EXPECT_EQ(metrics(), std::pair(kDrainMetric, kStandByMetric));
 }
 
 TEST_F(VipRouteKeeperTest, ANewPlanChangesALevelWithoutAGap_PRESENCE002) {
