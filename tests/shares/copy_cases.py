@@ -44,6 +44,33 @@ def connections_of_a_lost_primary_continue_at_its_heir(lab):
 
 
 @case()
+def a_primary_that_returns_continues_the_connections_of_its_heir(lab):
+    begin(lab)
+    flows = KeptFlows(lab)
+    open_flows(flows, 40, 10)
+    with flows:
+        flows.until_all_answered()
+        until_channel(lab.second, "complete", copies=50)
+        lose_and_continue(lab, flows, Killed)
+        later = KeptFlows(lab)
+        open_flows(later, 40, 10)
+        with later:
+            later.until_all_answered()
+            until("the heir has the later connections", lambda: int(lab.second.json("stats")["counters"]["connections"]) >= 100, patience_s=60)
+            lab.gateway.start_daemon()
+            back_ms = until_via(lab, VIA_FIRST)
+            for one in (flows, later):
+                one.until_all_answered()
+                equal(one.findings(), {}, "flows that did not continue as they began")
+            for gateway in (lab.gateway, lab.second):
+                until("no gateway returns any more", lambda gateway=gateway: not any(
+                    share.get("returns") for share in gateway.json("get", "shares")), patience_s=60)
+    taken = lab.gateway.json("stats")["counters"]["connections_taken_over"]
+    check(int(taken) >= 50, f"the primary has taken over {taken} of the 50 later connections")
+    lab.remarks.append(f"the router had the primary again {back_ms:.0f} ms after it served, with the connections of its heir: 0 reset")
+
+
+@case()
 def a_channel_that_was_cut_is_complete_again_when_it_is_back(lab):
     begin(lab)
     flows = KeptFlows(lab)
