@@ -122,7 +122,8 @@ TEST_F(TakeOver, ServesPacketsOfOneFlowInOneBurst) {
         const std::vector<TestService> services = services_of(random_);
         VirtualGateway::Options options = options_of(random_);
         options.workers = 1;
-        options.up_hash = options.cluster_hash = {};
+        options.up_hash.reset();
+        options.cluster_hash.reset();
         Gateway first(options, 1);
         Gateway second(options, 1);
         first.gateway.publish(services);
