@@ -70,10 +70,7 @@ NotAdopted reason_of(ForeignRefusal refusal) noexcept {
 class Adoption::Batch {
  public:
     Batch(const Adoption& adoption, WorkerContext& ctx, Result& result) noexcept
-        : adoption_(adoption),
-          ctx_(ctx),
-          result_(result),
-          services_(*adoption.snapshot_.services) {}
+        : adoption_(adoption), ctx_(ctx), result_(result), services_(*adoption.snapshot_.services) {}
 
     void add(const Connection& connection, Origin origin) noexcept {
         Candidate& added = candidates_[count_++];

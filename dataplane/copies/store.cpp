@@ -58,8 +58,7 @@ Store::Slot Store::put(const conn::Connection& copy) noexcept {
     // by being releases themselves.
     const uint32_t puts = puts_.load(std::memory_order_relaxed);
     puts_.store(puts + 1, std::memory_order_relaxed);
-    const conn::Inserted inserted =
-        table_.insert(copy, table_.hash(copy.forward), table_.hash(copy.reverse));
+    const conn::Inserted inserted = table_.insert(copy, table_.hash(copy.forward), table_.hash(copy.reverse));
     puts_.store(puts + 2, std::memory_order_release);
     if (inserted.status != conn::InsertStatus::Inserted) {
         return {};
@@ -116,8 +115,7 @@ std::optional<Store::Found> Store::find(const packet::FlowKey& key) const noexce
                          .life = lookup.generation,
                          .connection = lookup.connection,
                          .direction = lookup.found.direction,
-                         .is_taken = taken_[slot.value].load(std::memory_order_relaxed) ==
-                                     lookup.generation};
+                         .is_taken = taken_[slot.value].load(std::memory_order_relaxed) == lookup.generation};
         }
         if (puts_.load(std::memory_order_relaxed) == puts) {
             return std::nullopt;

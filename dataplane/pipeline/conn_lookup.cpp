@@ -124,7 +124,7 @@ PENSTOCK_NOINLINE void ask_owner(const WorkerContext& ctx, Burst& burst, uint32_
         owner = ctx.moved->owner_of(burst.parsed[i].key);
     }
     if (!owner.is_set() && ctx.copies != nullptr) {
-        owner = owner_of_copy(ctx, burst.parsed[i]);
+        owner = owner_of_copy(*ctx.copies, burst.parsed[i], *ctx.snapshot, ctx.owner);
     }
     if (owner.is_set() && owner != ctx.self) {
         tried = kTriesMoved;

@@ -6,7 +6,6 @@
 #include "dataplane/conn/tcp_state.hpp"
 #include "dataplane/pipeline/conn_lookup.hpp"
 #include "dataplane/pipeline/hits.hpp"
-#include "dataplane/pipeline/opening/foreign.hpp"
 
 namespace penstock::pipeline {
 namespace {
@@ -40,19 +39,21 @@ bool find_service(const config::Snapshot& snapshot, conn::Connection& connection
 // Unset: the copy is refused.
 ConnectionIndex insert_copy(WorkerContext& ctx, const conn::Connection& copy) noexcept {
     ForeignConnection foreign{};
-    foreign.connection = copy;
     ConnectionIndex inserted;
-    if (!find_service(*ctx.snapshot, foreign.connection) ||
-        examine_foreign(ctx, *ctx.snapshot, ctx.now_coarse, foreign)) {
-        return {};
-    }
-    if (insert_foreign(ctx, foreign, WhenFull::Evict, prefetch_pool(ctx, foreign), inserted)) {
+    if (!prepare_copy(ctx, *ctx.snapshot, ctx.now_coarse, copy, foreign) ||
+        insert_foreign(ctx, foreign, WhenFull::Evict, prefetch_pool(ctx, foreign), inserted)) {
         return {};
     }
     return inserted;
 }
 
 }  // namespace
+
+bool prepare_copy(const WorkerContext& ctx, const config::Snapshot& snapshot, CoarseTime now,
+                  const conn::Connection& copy, ForeignConnection& foreign) noexcept {
+    foreign.connection = copy;
+    return find_service(snapshot, foreign.connection) && !examine_foreign(ctx, snapshot, now, foreign);
+}
 
 bool may_take_over(const packet::Parsed& packet) noexcept {
     switch (packet.key.protocol) {
@@ -68,12 +69,12 @@ bool may_take_over(const packet::Parsed& packet) noexcept {
     return false;
 }
 
-WorkerId owner_of_copy(const WorkerContext& ctx, const packet::Parsed& packet) noexcept {
-    const std::optional<copies::Store::Found> copy = ctx.copies->find(packet.key);
-    if (!copy || (!copy->is_taken && !may_take_over(packet))) {
-        return {};
-    }
-    return owner_of_foreign(copy->connection, *ctx.snapshot, ctx.owner);
+WorkerId owner_of_copy(const copies::Store& copies, const packet::Parsed& packet,
+                       const config::Snapshot& snapshot, const nat::ReplyOwner& owner) noexcept {
+    const std::optional<copies::Store::Found> copy = copies.find(packet.key);
+    return copy && (copy->is_taken || may_take_over(packet))
+               ? owner_of_foreign(copy->connection, snapshot, owner)
+               : WorkerId{};
 }
 
 conn::Found take_over(WorkerContext& ctx, const FlowKey& key) noexcept {
@@ -89,8 +90,7 @@ conn::Found take_over(WorkerContext& ctx, const FlowKey& key) noexcept {
     if (owner.is_set() && owner != ctx.self) {
         return {};
     }
-    const ConnectionIndex inserted =
-        owner.is_set() ? insert_copy(ctx, copy->connection) : ConnectionIndex{};
+    const ConnectionIndex inserted = owner.is_set() ? insert_copy(ctx, copy->connection) : ConnectionIndex{};
     if (!inserted.is_set()) {
         ctx.count()[Counter::CopiesRefused].add(1);
         return {};

@@ -16,6 +16,7 @@
 #include "dataplane/copies/store.hpp"
 #include "dataplane/packet/flow_key.hpp"
 #include "dataplane/packet/parsed.hpp"
+#include "dataplane/pipeline/opening/foreign.hpp"
 #include "dataplane/pipeline/state/burst.hpp"
 #include "dataplane/pipeline/state/context.hpp"
 
@@ -25,8 +26,14 @@ namespace penstock::pipeline {
 [[nodiscard]] bool may_take_over(const packet::Parsed& packet) noexcept;
 
 // The worker that has or will take over the connection of this packet; unset: no copy has its key, or the
-// packet begins another connection. Needs ctx.copies. Any worker.
-[[nodiscard]] WorkerId owner_of_copy(const WorkerContext& ctx, const packet::Parsed& packet) noexcept;
+// packet begins another connection. Pure, for any thread.
+[[nodiscard]] WorkerId owner_of_copy(const copies::Store& copies, const packet::Parsed& packet,
+                                     const config::Snapshot& snapshot, const nat::ReplyOwner& owner) noexcept;
+
+// Whether the owner of a copy may insert its connection, apart from other connections in its table. Fills
+// `foreign` from the copy. Reads only constant data of `ctx`, so any thread may call it.
+[[nodiscard]] bool prepare_copy(const WorkerContext& ctx, const config::Snapshot& snapshot, CoarseTime now,
+                                const conn::Connection& copy, ForeignConnection& foreign) noexcept;
 
 // The connection with this key, of which this worker's table had none: taken over now, or since the table was
 // read. Not a hit: there is no copy, it belongs to another worker, it is refused, or the connection has ended.

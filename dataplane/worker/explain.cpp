@@ -5,6 +5,7 @@
 #include <rte_cycles.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -107,7 +108,7 @@ class DryRun {
         const pipeline::WorkerContext& context = context_of(query_.receiver);
         const pipeline::Arrived arrived{query_.receiver, query_.port,
                                         context.ports[query_.port.value].promises};
-        searched_ = searched_workers(query_.key, snapshot_, context, arrived);
+        searched_ = searched_workers(packet_, snapshot_, context, arrived);
         if (context.workers == 1) {
             return step("owner", "worker 0, the only worker");
         }
@@ -136,9 +137,12 @@ class DryRun {
         for (auto worker = searched_.begin(); worker != searched_.end() && !known_; ++worker) {
             known_ = find_connection(context_of(*worker), query_.key);
         }
+        const bool is_refused = !known_ && !copied();
         out_.worker = known_ ? known_->worker : owner_;
         if (!known_) {
-            step("connection", "none: this would be the first packet of a flow" + unreached_text());
+            step("connection", (is_refused ? "none, because its copy cannot be taken over"
+                                           : "none: this would be the first packet of a flow") +
+                                   unreached_text());
             return open();
         }
         // The worker that opens flows may have a connection of this tuple as well, from before or after a
@@ -170,14 +174,17 @@ class DryRun {
         return text;
     }
 
+    CoarseTime now() const { return context_of({0}).clock.at(context_of({0}).timeline.shown(rte_rdtsc())); }
+
     std::string finding_of(const KnownConnection& known) const {
-        const pipeline::WorkerContext& context = context_of(known.worker);
-        const CoarseTime now = context.clock.at(context.timeline.shown(rte_rdtsc()));
-        return std::string(known.direction == conn::Direction::Forward ? "forward" : "reverse") +
-               " direction of a connection on worker " + std::to_string(known.worker.value) + ", " +
-               std::string(known.connection.state_name()) + ", idle for " +
-               std::to_string(context.clock.to_milliseconds(units_between(known.connection.last_seen, now))) +
-               " ms";
+        return connection_text(known, context_of(known.worker).clock, now());
+    }
+
+    // Sets the connection that the packet takes over from its copy. False: the copy is refused.
+    bool copied() {
+        const auto copy = find_copy(packet_, snapshot_, std::bind_front(&DryRun::context_of, this), now());
+        known_ = copy ? copy->connection : std::nullopt;
+        return !copy || known_;
     }
 
     void known_connection() {
@@ -267,7 +274,7 @@ class DryRun {
         const bool keep = set.source == lb::SourceMode::Keep;
         const bool is_converted = query_.key.source.is_v4() != backend.address.is_v4();
         const bool translates = nat::must_translate(keep, query_.key.source, backend.address);
-        const SnatForecast snat(snapshot_, context, query_.key.protocol, known_ ? &*known_ : nullptr);
+        const SnatForecast snat(snapshot_, context, query_.key, known_ ? &*known_ : nullptr);
         const bool is_taken = snat.is_in_use(after.reversed());
         if (packet_.tcp_flags.has(packet::TcpFlags::kAck) && (translates || is_taken)) {
             const char* why =
@@ -332,7 +339,7 @@ class DryRun {
                          (may_differ ? " or another SNAT address, with " : " with ") +
                          (may_keep_port ? "the client's own port if it is free, otherwise " : "") +
                          (choice.is_free ? "a free port " : "a port reclaimed from another connection, ") +
-                         selection_text(snat.rule_of_replies(backend, *choice.source)) +
+                         selection_text(snat.rule_of_replies(backend, *choice.source), owner_) +
                          (choice.is_free ? std::string() : reclaim_text(choice.use)) +
                          (!keep          ? std::string()
                           : !translates  ? ", because " + taken_text(backend)
@@ -347,14 +354,6 @@ class DryRun {
                socket_text(backend.address, backend.port);
     }
 
-    // Describes how the port is selected.
-    std::string selection_text(const nat::ReplyRule* rule) const {
-        const std::string worker = "worker " + std::to_string(owner_.value);
-        return rule == nullptr ? "of " + worker + "'s share"
-                               : "for which RSS of NicPort " + std::to_string(rule->port().value) +
-                                     " delivers the reply to " + worker;
-    }
-
     // Position in the set of the backend in the client's entry; empty: there is no entry that applies here.
     std::optional<uint32_t> pinned_position(const pipeline::WorkerContext& context,
                                             const lb::Service& service, const lb::BackendSet& set) {
@@ -363,9 +362,8 @@ class DryRun {
         }
         const std::string scope =
             service.affinity_scope() == lb::AffinityScope::Service ? ", on all ports of the Service" : "";
-        const CoarseTime now = context.clock.at(context.timeline.shown(rte_rdtsc()));
-        const auto found =
-            context.affinity.find(pipeline::affinity_question(context, service, set, query_.key.source, now));
+        const auto found = context.affinity.find(
+            pipeline::affinity_question(context, service, set, query_.key.source, now()));
         if (found.position == lb::AffinityTable::Answer::kNone) {
             step("affinity",
                  "none: the client will be pinned to the backend that the scheduler selects" + scope);
@@ -373,7 +371,7 @@ class DryRun {
         }
         const lb::Backend& backend = set.usable[found.position];
         const uint64_t age_ms =
-            context.clock.to_milliseconds(units_between(lb::AffinityTable::refreshed(found.pin), now));
+            context.clock.to_milliseconds(units_between(lb::AffinityTable::refreshed(found.pin), now()));
         step("affinity", "pinned to " + socket_text(backend.address, backend.port) + ", refreshed " +
                              std::to_string(age_ms / 1000) + " s ago, for " +
                              std::to_string(service.affinity_timeout_s) + " s" + scope);

@@ -105,6 +105,23 @@ std::string rejection_text(const config::Snapshot& snapshot, const packet::FlowK
     return rejected + "the Service has no usable endpoint";
 }
 
+std::string selection_text(const nat::ReplyRule* rule, WorkerId owner) {
+    const std::string worker = "worker " + std::to_string(owner.value);
+    return rule == nullptr ? "of " + worker + "'s share"
+                           : "for which RSS of NicPort " + std::to_string(rule->port().value) +
+                                 " delivers the reply to " + worker;
+}
+
+std::string connection_text(const KnownConnection& known, const CoarseClock& clock, CoarseTime now) {
+    const bool is_copied = known.unit == KnownConnection::kCopied;
+    return std::string(is_copied ? "taken over from the copy of the connection: " : "") +
+           (known.direction == conn::Direction::Forward ? "forward" : "reverse") +
+           " direction of a connection " + (is_copied ? "of another gateway, for worker " : "on worker ") +
+           std::to_string(known.worker.value) + ", " + std::string(known.connection.state_name()) +
+           ", idle for " +
+           std::to_string(clock.to_milliseconds(units_between(known.connection.last_seen, now))) + " ms";
+}
+
 // The worker examines only some of the ports (pipeline/opening/reclaim.cpp), so the result is not predicted.
 std::string reclaim_text(const SnatForecast::PortUse& use) {
     return ": all " + std::to_string(use.usable) + " are taken, and " + std::to_string(use.reclaimable) +

@@ -6,6 +6,7 @@
 
 #include "dataplane/base/ids.hpp"
 #include "dataplane/base/ip.hpp"
+#include "dataplane/base/time.hpp"
 #include "dataplane/config/snapshot.hpp"
 #include "dataplane/packet/flow_key.hpp"
 #include "dataplane/pipeline/opening/admit.hpp"
@@ -27,6 +28,13 @@ namespace penstock::worker {
 // The answer to a packet that admit() rejects, and the reason.
 [[nodiscard]] std::string rejection_text(const config::Snapshot& snapshot, const packet::FlowKey& key,
                                          const pipeline::Admission& admission);
+
+// Describes how the SNAT port is selected, by the rule of its replies or null.
+[[nodiscard]] std::string selection_text(const nat::ReplyRule* rule, WorkerId owner);
+
+// The connection that a packet belongs to, or takes over.
+[[nodiscard]] std::string connection_text(const KnownConnection& known, const CoarseClock& clock,
+                                          CoarseTime now);
 
 // A port that a new flow would get by reclaiming (pipeline/opening/reclaim.hpp).
 [[nodiscard]] std::string reclaim_text(const SnatForecast::PortUse& use);

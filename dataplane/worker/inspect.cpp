@@ -180,6 +180,19 @@ std::function<int32_t(const conn::Connection&)> Inspector::idle_limits() const {
     };
 }
 
+bool Inspector::has_connection(const packet::FlowKey& forward, const packet::FlowKey& reverse) const {
+    conn::Table::Lookup lookup;
+    return std::ranges::any_of(workers_->impl_->workers_, [&](const auto& worker) {
+        const conn::Table& connections = worker->context().connections;
+        for (int i = 0; i < kLookups; ++i) {
+            if (connections.look_up(forward, connections.hash(forward), lookup)) {
+                return lookup.connection.reverse == reverse;
+            }
+        }
+        return false;
+    });
+}
+
 std::vector<nat::SnatUse> Inspector::snat_use() const {
     const config::Snapshot now = workers_->current();
     nat::SnatCensus census(*now.snat,

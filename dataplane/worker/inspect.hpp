@@ -169,6 +169,11 @@ class Inspector {
     // The idle limit, in units of that clock, of connections that are in no table and have no ServiceId: that
     // of the Service with the frontend, by the configuration of now. The result borrows the WorkerSet.
     [[nodiscard]] std::function<int32_t(const conn::Connection&)> idle_limits() const;
+    // Whether a worker has the connection with these keys. For the owner of copies (copies::Store): a copy
+    // that was taken over is needed as long as this is true. Reads a few cache lines of each worker. Bounded;
+    // false for a connection that exists only if each of kLookups attempts overlaps the insertion of another
+    // one that moves this one's key in its table.
+    [[nodiscard]] bool has_connection(const packet::FlowKey& forward, const packet::FlowKey& reverse) const;
 
     // Utilisation of the SNAT addresses of the current snapshot. Reads all connections: for a scrape.
     [[nodiscard]] std::vector<nat::SnatUse> snat_use() const;
@@ -190,6 +195,8 @@ class Inspector {
     [[nodiscard]] Explanation explain(const ExplainQuery& query) const;
 
  private:
+    static constexpr int kLookups = 4;
+
     const WorkerSet* workers_;
 };
 

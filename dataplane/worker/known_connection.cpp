@@ -4,6 +4,8 @@
 #include "dataplane/base/check.hpp"
 #include "dataplane/conn/sctp_state.hpp"
 #include "dataplane/conn/tcp_state.hpp"
+#include "dataplane/pipeline/opening/foreign.hpp"
+#include "dataplane/pipeline/take_over.hpp"
 
 namespace penstock::worker {
 namespace {
@@ -43,7 +45,7 @@ Effect effect_on_association(const KnownConnection& known, packet::SctpEvent eve
 
 }  // namespace
 
-std::vector<WorkerId> searched_workers(const packet::FlowKey& key, const config::Snapshot& snapshot,
+std::vector<WorkerId> searched_workers(const packet::Parsed& packet, const config::Snapshot& snapshot,
                                        const pipeline::WorkerContext& receiver,
                                        const pipeline::Arrived& arrived) {
     if (receiver.workers == 1) {
@@ -55,15 +57,48 @@ std::vector<WorkerId> searched_workers(const packet::FlowKey& key, const config:
     }
     // With Ask::ReceiverFirst, the pipeline may compute only the first of these candidates.
     const pipeline::Candidates candidates =
-        pipeline::place(key, snapshot, receiver.owner, arrived, pipeline::Ask::EachWorker);
+        pipeline::place(packet.key, snapshot, receiver.owner, arrived, pipeline::Ask::EachWorker);
     searched.insert(searched.end(), candidates.workers.begin(),
                     candidates.workers.begin() + candidates.count);
+    WorkerId owner;
     if (receiver.moved != nullptr) {
-        if (const WorkerId owner = receiver.moved->owner_of(key); owner.is_set()) {
-            searched.push_back(owner);
-        }
+        owner = receiver.moved->owner_of(packet.key);
+    }
+    if (!owner.is_set() && receiver.copies != nullptr) {
+        owner = pipeline::owner_of_copy(*receiver.copies, packet, snapshot, receiver.owner);
+    }
+    if (owner.is_set()) {
+        searched.push_back(owner);
     }
     return searched;
+}
+
+std::optional<KnownCopy> find_copy(const packet::Parsed& packet, const config::Snapshot& snapshot,
+                                   const ContextOf& context_of, CoarseTime now) {
+    const pipeline::WorkerContext& any = context_of({0});
+    const copies::Store* copies = any.copies;
+    if (copies == nullptr || !pipeline::may_take_over(packet)) {
+        return std::nullopt;
+    }
+    const auto copy = copies->find(packet.key);
+    if (!copy || copy->is_taken) {
+        return std::nullopt;
+    }
+    const WorkerId owner = pipeline::owner_of_foreign(copy->connection, snapshot, any.owner);
+    if (!owner.is_set()) {
+        return KnownCopy{};
+    }
+    const pipeline::WorkerContext& context = context_of(owner);
+    pipeline::ForeignConnection foreign{};
+    if (!pipeline::prepare_copy(context, snapshot, now, copy->connection, foreign) ||
+        find_connection(context, foreign.connection.forward) ||
+        find_connection(context, foreign.connection.reverse)) {
+        return KnownCopy{};
+    }
+    return KnownCopy{KnownConnection{.worker = owner,
+                                     .unit = KnownConnection::kCopied,
+                                     .direction = copy->direction,
+                                     .connection = foreign.connection}};
 }
 
 std::optional<KnownConnection> find_connection(const pipeline::WorkerContext& context,

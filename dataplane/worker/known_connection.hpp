@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -16,15 +17,17 @@
 namespace penstock::worker {
 
 // The workers on which the pipeline looks up a packet of this key (pipeline/conn_lookup.cpp), in turn. The
-// last one may open a flow, unless it is there as the owner of a moved flow (pipeline::MovedFlows).
-[[nodiscard]] std::vector<WorkerId> searched_workers(const packet::FlowKey& key,
+// last one may open a flow, unless it is there as the owner of a moved flow (pipeline::MovedFlows) or of a copy
+// (pipeline/take_over.hpp).
+[[nodiscard]] std::vector<WorkerId> searched_workers(const packet::Parsed& packet,
                                                      const config::Snapshot& snapshot,
                                                      const pipeline::WorkerContext& receiver,
                                                      const pipeline::Arrived& arrived);
 
 struct KnownConnection {
     WorkerId worker;
-    uint32_t unit = 0;  // of the worker's table
+    uint32_t unit = 0;  // of the worker's table; kCopied: in no table
+    static constexpr uint32_t kCopied = ~0U;
     conn::Direction direction = conn::Direction::Forward;
     conn::Connection connection;
 };
@@ -32,6 +35,17 @@ struct KnownConnection {
 // The connection in this worker's table that has `key` in one of its directions.
 [[nodiscard]] std::optional<KnownConnection> find_connection(const pipeline::WorkerContext& context,
                                                              const packet::FlowKey& key);
+
+// The copy that has the packet's key, and that the packet takes over (pipeline/take_over.hpp).
+struct KnownCopy {
+    // Its owner, and the connection that it would have; empty: the copy is refused.
+    std::optional<KnownConnection> connection;
+};
+// Empty: there is no such copy. `now`: of the workers' clock.
+using ContextOf = std::function<const pipeline::WorkerContext&(WorkerId worker)>;
+[[nodiscard]] std::optional<KnownCopy> find_copy(const packet::Parsed& packet,
+                                                 const config::Snapshot& snapshot,
+                                                 const ContextOf& context_of, CoarseTime now);
 
 enum class Effect : uint8_t {
     Continues,     // translated and forwarded

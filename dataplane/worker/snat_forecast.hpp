@@ -18,16 +18,17 @@ namespace penstock::worker {
 
 class SnatForecast {
  public:
-    // `worker` opens the flow. `removed`: the connection that the packet would remove, or null. Both are
-    // borrowed.
-    SnatForecast(const config::Snapshot& snapshot, const pipeline::WorkerContext& worker, Protocol protocol,
-                 const KnownConnection* removed)
+    // `worker` opens the flow with this `forward` key. `removed`: the connection that the packet would remove,
+    // or null. All are borrowed.
+    SnatForecast(const config::Snapshot& snapshot, const pipeline::WorkerContext& worker,
+                 const packet::FlowKey& forward, const KnownConnection* removed)
         : snapshot_(snapshot),
           worker_(worker),
-          protocol_(protocol),
+          forward_(forward),
           removed_(removed != nullptr && removed->worker == worker.self ? removed : nullptr) {}
 
-    // Whether a connection of the worker has this key, apart from the removed one.
+    // Whether a connection of the worker, apart from the removed one, or the copy of another client's
+    // connection has this key, which is that of the replies.
     [[nodiscard]] bool is_in_use(const packet::FlowKey& key) const;
 
     // The source of the removed connection, if the new flow may have it too: `after` with that source.
@@ -66,7 +67,7 @@ class SnatForecast {
 
     const config::Snapshot& snapshot_;
     const pipeline::WorkerContext& worker_;
-    Protocol protocol_;
+    const packet::FlowKey& forward_;
     const KnownConnection* removed_;
 };
 

@@ -232,6 +232,7 @@ Status WorkerSet::Impl::add_worker(uint32_t index) {
         .resolve = &kept.resolve,
         .flow_log = kept.flow_log.get(),
         .latency = kept.latency.get(),
+        .copies = options.copies,
     });
     contexts.push_back(context.get());
     workers_.push_back(make_worker(std::move(context), index));

@@ -23,6 +23,7 @@
 #include "dataplane/bfd/engine.hpp"
 #include "dataplane/config/publish.hpp"
 #include "dataplane/config/snapshot.hpp"
+#include "dataplane/copies/store.hpp"
 #include "dataplane/nat/reply_hash.hpp"
 #include "dataplane/pipeline/state/flow_log.hpp"
 #include "dataplane/worker/idle.hpp"
@@ -81,6 +82,8 @@ struct WorkerSetOptions {
     std::optional<pipeline::FlowSelection> flow_records = {};
     Latencies latencies = Latencies::Off;  // Off takes no memory
     bool has_bfd = false;                  // worker 0 runs BFD sessions
+    // Copies of other gateways' connections, which the workers take over; outlives the WorkerSet. Null: off.
+    copies::Store* copies = nullptr;
 };
 
 // A next hop that a worker needs and that Linux shall resolve or re-confirm.

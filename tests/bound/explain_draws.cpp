@@ -260,6 +260,9 @@ worker::ExplainQuery some_query(Prng& random, const World& world, StoppedWorkers
             if (random.one_in(2)) {
                 StoppedWorkers::change_state(random, *own, index);
             }
+            if (random.one_in(6)) {
+                workers.make_copy(*own, index);
+            }
             return query;
         }
     }

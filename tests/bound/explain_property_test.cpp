@@ -276,6 +276,8 @@ void count(Counts& counts, const worker::ExplainQuery& query, const worker::Expl
     note("by a gateway", explained.next_hop && explained.leaves_as &&
                              *explained.next_hop != explained.leaves_as->destination);
     note("to another worker", mentions("is handed to it"));
+    note("taken over from a copy", mentions("taken over from the copy of the connection"));
+    note("copy refused", mentions("its copy cannot be taken over"));
 }
 
 // What must have been compared, each at least once.
@@ -303,6 +305,8 @@ std::vector<std::string> required_kinds() {
                                    "answer ICMPv6 port unreachable",
                                    "by a gateway",
                                    "to another worker",
+                                   "taken over from a copy",
+                                   "copy refused",
                                    "ttl 1",
                                    "options that pass",
                                    "options that are dropped"};
@@ -386,6 +390,10 @@ TEST(Explain, AgreesWithThePipeline) {
         for (uint32_t w = 0; w < kWorlds; ++w) {
             if (!random.one_in(3)) {
                 workers.close_all();
+            }
+            // Copies are removed with the configuration in which they were made, or outlive it.
+            if (random.one_in(2)) {
+                workers.copies().for_each([&](copies::Store::Slot slot) { workers.copies().remove(slot); });
             }
             const World world = some_world(random, gateway);
             workers.publish(world.snapshot);

@@ -37,6 +37,8 @@ StoppedWorkers::StoppedWorkers(uint32_t count) : count_(count) {
     worker::WorkerSetOptions options;
     options.connections_per_worker = 8'192;
     options.affinity_entries = 4'096;
+    copies_ = *copies::Store::create(8'192, HashKey::random());
+    options.copies = copies_.get();
     for (uint32_t w = 0; w < count_; ++w) {
         options.lcores.push_back(w + 1);
         options.cpus.push_back(worker_cpu());
@@ -128,6 +130,14 @@ void StoppedWorkers::close_all() {
     for_each_unit([](pipeline::WorkerContext& own, ConnectionIndex index) {
         pipeline::close_connection(own, index, pipeline::Removal::Expired);
     });
+}
+
+bool StoppedWorkers::make_copy(pipeline::WorkerContext& own, ConnectionIndex index) {
+    if (!copies_->put(own.connections.connection(index)).is_set()) {
+        return false;
+    }
+    pipeline::close_connection(own, index, pipeline::Removal::Expired);
+    return true;
 }
 
 void StoppedWorkers::establish_all() {

@@ -13,6 +13,7 @@
 #include "dataplane/base/time.hpp"
 #include "dataplane/base/verdict.hpp"
 #include "dataplane/config/snapshot.hpp"
+#include "dataplane/copies/store.hpp"
 #include "dataplane/pipeline/stages.hpp"
 #include "dataplane/worker/inspect.hpp"
 #include "dataplane/worker/worker_set.hpp"
@@ -65,6 +66,9 @@ class StoppedWorkers {
     std::pair<pipeline::WorkerContext*, ConnectionIndex> some_connection(Prng& random);
 
     void close_all();
+    // Turns a live connection into a copy of one of another gateway. False: another copy has one of its keys.
+    bool make_copy(pipeline::WorkerContext& own, ConnectionIndex index);
+    [[nodiscard]] copies::Store& copies() { return *copies_; }
     void establish_all();
     // Puts a connection into a state that packets would produce only after many steps.
     static void change_state(Prng& random, pipeline::WorkerContext& own, ConnectionIndex index);
@@ -76,6 +80,7 @@ class StoppedWorkers {
     [[nodiscard]] uint64_t sum(stats::Counter counter) const;
 
     uint32_t count_;
+    std::unique_ptr<copies::Store> copies_;
     TscTime reading_;
     pipeline::Burst burst_;
     std::unique_ptr<worker::WorkerSet> workers_;

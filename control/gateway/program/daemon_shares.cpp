@@ -76,7 +76,11 @@ void Daemon::prepare_copies() {
                              .store = copies_.get(),
                              .material = [this] { return server_->tls()->current(); },
                              .is_protected = has_tcp(options_),
-                             .limits = [inspector] { return inspector.idle_limits(); }});
+                             .limits = [inspector] { return inspector.idle_limits(); },
+                             .lives =
+                                 [inspector](const conn::Connection& copy) {
+                                     return inspector.has_connection(copy.forward, copy.reverse);
+                                 }});
 }
 
 // The server answers by now: a gateway that is called back by another one is there.

@@ -121,7 +121,7 @@ bool CopyBook::make_room(Peer& peer, const conn::Connection& connection) {
 }
 
 void CopyBook::link(Peer& peer, uint32_t slot, Slot copy, uint8_t share) {
-    owner(copy) = {.peer = &peer, .slot = slot, .stream = peer.stream, .share = share, .censuses = 0};
+    owner(copy) = {.peer = &peer, .slot = slot, .stream = peer.stream, .share = share, .searches = 0};
     peer.slots[slot] = copy;
     ++peer.counts.held;
     ++by_share_[share];
@@ -143,7 +143,7 @@ void CopyBook::drop(Slot copy) {
     unlink(copy);
     if (!store_.is_taken(copy)) {
         store_.remove(copy);
-        owner(copy).censuses = 0;
+        owner(copy).searches = 0;
     }
 }
 
@@ -161,49 +161,31 @@ void CopyBook::end_pass(const std::string& gateway) {
     std::ranges::for_each(stale, [&](Slot copy) { drop(copy); });
 }
 
-void CopyBook::expire(uint32_t units, CoarseTime now,
-                      const std::function<int32_t(const conn::Connection&)>& limit_of) {
-    if (expiry_cursor_ >= store_.slots()) {
-        expiry_cursor_ = 0;
+void CopyBook::sweep(uint32_t units, const Sweep& by) {
+    constexpr uint8_t kSearches = 2;
+    if (cursor_ >= store_.slots()) {
+        cursor_ = 0;
+        taken_ = std::exchange(taken_so_far_, 0);
     }
-    store_.for_each(expiry_cursor_, units, [&](Slot slot) {
-        if (store_.is_taken(slot)) {
+    store_.for_each(cursor_, units, [&](Slot slot) {
+        const conn::Connection copy = store_.at(slot);
+        if (!store_.is_taken(slot)) {
+            if (units_between(copy.last_seen, by.now) > by.limit_of(copy)) {
+                drop(slot);
+            }
             return;
         }
-        const conn::Connection copy = store_.at(slot);
-        if (units_between(copy.last_seen, now) > limit_of(copy)) {
-            drop(slot);
+        unlink(slot);
+        Owner& of = owner(slot);
+        of.searches = by.lives(copy) ? 0 : static_cast<uint8_t>(of.searches + 1);
+        if (of.searches == kSearches) {
+            store_.remove(slot);
+            of.searches = 0;
+        } else {
+            ++taken_so_far_;
         }
     });
-    expiry_cursor_ += units;
-}
-
-void CopyBook::begin_census() {
-    taken_ = 0;
-    store_.for_each([&](Slot copy) {
-        if (store_.is_taken(copy)) {
-            unlink(copy);
-            ++owner(copy).censuses;
-            ++taken_;
-        }
-    });
-}
-
-void CopyBook::note(const conn::Connection& living) {
-    if (const auto found = store_.find(living.forward); found && found->is_taken) {
-        owner(found->slot).censuses = 0;
-    }
-}
-
-void CopyBook::end_census() {
-    constexpr uint8_t kCensuses = 2;
-    store_.for_each([&](Slot copy) {
-        if (owner(copy).censuses >= kCensuses) {
-            store_.remove(copy);
-            owner(copy).censuses = 0;
-            --taken_;
-        }
-    });
+    cursor_ += units;
 }
 
 CopyBook::Counts CopyBook::counts(const std::string& gateway) const {

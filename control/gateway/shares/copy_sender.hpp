@@ -35,7 +35,7 @@ class CopySender final : public rpc::PeerTarget {
     struct Options {
         std::function<std::shared_ptr<const GatewayShares>()> shares;  // the plan in force; any thread
         std::vector<const conn::Table*> tables;  // of all workers; they outlive the sender
-        CoarseClock clock;                       // of the tables' times
+        CoarseClock clock{TscRate{}};            // of the tables' times
         std::function<CoarseTime()> now;         // any thread
         std::chrono::seconds share_age{3};
         std::chrono::milliseconds pass{1'000};  // length of a pass

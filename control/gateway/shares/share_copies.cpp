@@ -12,13 +12,10 @@ namespace penstock::gateway {
 namespace {
 
 constexpr std::chrono::seconds kTick{1};
-// The whole store is examined for idle copies in this number of ticks.
-constexpr uint32_t kExpiryTicks = 16;
+// The whole store is swept in this number of ticks.
+constexpr uint32_t kSweepTicks = 16;
 // A copy may be idle for this much longer than its connection (copies::Sweep::kRefreshS, and a slow pass).
 constexpr std::chrono::milliseconds kIdleSlack{1'000 * (copies::Sweep::kRefreshS + 10)};
-// Units of the tables that a tick examines for connections that were taken over: 5 ms.
-constexpr uint32_t kCensusUnits = 1U << 16;
-constexpr uint32_t kCensusTicks = 10;
 
 }  // namespace
 
@@ -105,42 +102,11 @@ void ShareCopies::tick(std::chrono::steady_clock::time_point now) {
     }
     const auto limit_of = options_.limits();
     const auto slack = static_cast<int32_t>(options_.sender.clock.from_milliseconds(kIdleSlack.count()));
-    {
-        const std::lock_guard lock(shared_->mutex);
-        shared_->book.expire(options_.store->slots() / kExpiryTicks + 1, options_.sender.now(),
-                             [&](const conn::Connection& copy) { return limit_of(copy) + slack; });
-    }
-    // A census examines every held copy, so there is one in a while only.
-    if (is_census_under_way() || ++ticks_ % kCensusTicks == 0) {
-        look_for_taken();
-    }
-}
-
-void ShareCopies::look_for_taken() {
-    const std::vector<const conn::Table*>& tables = options_.sender.tables;
     const std::lock_guard lock(shared_->mutex);
-    CopyBook& book = shared_->book;
-    if (!is_census_under_way()) {
-        book.begin_census();
-        if (book.taken() == 0) {
-            return;
-        }
-    }
-    conn::Connection connection;
-    for (uint32_t left = kCensusUnits; left > 0; --left) {
-        if (census_unit_ >= tables[census_table_]->high_water()) {
-            census_unit_ = 0;
-            if (++census_table_ == tables.size()) {
-                census_table_ = 0;
-                book.end_census();
-                return;
-            }
-            continue;
-        }
-        if (tables[census_table_]->read(census_unit_++, connection)) {
-            book.note(connection);
-        }
-    }
+    shared_->book.sweep(options_.store->slots() / kSweepTicks + 1,
+                        {.now = options_.sender.now(),
+                         .limit_of = [&](const conn::Connection& copy) { return limit_of(copy) + slack; },
+                         .lives = options_.lives});
 }
 
 std::vector<ShareCopies::Channel> ShareCopies::channels(const GatewayShares& own) const {

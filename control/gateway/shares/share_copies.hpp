@@ -38,6 +38,8 @@ class ShareCopies {
         bool is_protected = false;  // the gateway serves TCP, with --tls-* files
         // Units of CoarseTime after which an idle connection ends, by the configuration in force. Any thread.
         std::function<std::function<int32_t(const conn::Connection&)>()> limits;
+        // Whether a worker has a connection with the keys of this one. Any thread.
+        std::function<bool(const conn::Connection&)> lives;
     };
     explicit ShareCopies(Options options);
     ~ShareCopies();  // calls stop()
@@ -78,11 +80,6 @@ class ShareCopies {
     void end_followers();
     void run(const std::stop_token& stopped);
     void tick(std::chrono::steady_clock::time_point now);
-    // A part of the tables: connections that were taken over are met in them.
-    void look_for_taken();
-    [[nodiscard]] bool is_census_under_way() const noexcept {
-        return census_table_ != 0 || census_unit_ != 0;
-    }
 
     const Options options_;
     CopySender sender_;
@@ -91,10 +88,6 @@ class ShareCopies {
     // Guarded by mutex_. Channels live as long as this object.
     std::map<std::string, std::unique_ptr<CopyChannel>> channels_;
     std::map<std::string, std::unique_ptr<Follower>> followers_;
-    // Used by the thread only; the last two are the position of the census in the tables.
-    uint32_t ticks_ = 0;
-    size_t census_table_ = 0;
-    uint32_t census_unit_ = 0;
     std::jthread thread_;  // last: it uses all of the above
 };
 

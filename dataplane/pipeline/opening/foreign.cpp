@@ -31,7 +31,7 @@ WorkerId owner_of_foreign(const Connection& connection, const config::Snapshot& 
     return address == nullptr ? WorkerId{} : owner.of_snat_reply(address->egress, reverse);
 }
 
-std::optional<ForeignRefusal> examine_foreign(WorkerContext& ctx, const config::Snapshot& snapshot,
+std::optional<ForeignRefusal> examine_foreign(const WorkerContext& ctx, const config::Snapshot& snapshot,
                                               CoarseTime now, ForeignConnection& foreign) noexcept {
     Connection& connection = foreign.connection;
     const FlowKey& forward = connection.forward;

@@ -49,8 +49,8 @@ enum class WhenFull : uint8_t {
 
 // Empty: the connection may be inserted, and is complete except for the pool of its port. Its Service and
 // backend are those of `snapshot`, its owner is the worker of `ctx`, which need not run yet. A port that
-// another gateway would open flows with is allowed.
-[[nodiscard]] std::optional<ForeignRefusal> examine_foreign(WorkerContext& ctx,
+// another gateway would open flows with is allowed. Reads only constant data of `ctx`: any thread.
+[[nodiscard]] std::optional<ForeignRefusal> examine_foreign(const WorkerContext& ctx,
                                                             const config::Snapshot& snapshot, CoarseTime now,
                                                             ForeignConnection& foreign) noexcept;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/pipeline/opening/reclaim.hpp"
+#include "dataplane/pipeline/take_over.hpp"
 
 #include <algorithm>
 #include <array>
@@ -43,12 +44,7 @@ class Reclaim {
  public:
     Reclaim(WorkerContext& ctx, const FlowKey& forward, const conn::TcpProgress* syn,
             const lb::Backend& endpoint, nat::SourceSearch& search) noexcept
-        : ctx_(ctx),
-          protocol_(forward.protocol),
-          syn_(syn),
-          endpoint_(endpoint),
-          search_(search),
-          rest_(ctx.rate) {}
+        : ctx_(ctx), forward_(forward), syn_(syn), endpoint_(endpoint), search_(search), rest_(ctx.rate) {}
 
     [[nodiscard]] const Candidate* find() noexcept {
         const uint32_t each = std::max(kPortsLookedAt / std::max(search_.addresses(), 1U), 1U);
@@ -76,7 +72,7 @@ class Reclaim {
                         .destination = search_.address(),
                         .source_port = endpoint_.port,
                         .destination_port = places[at].port,
-                        .protocol = protocol_};
+                        .protocol = forward_.protocol};
             hashes[at] = ctx_.connections.hash(keys[at]);
             ctx_.connections.prefetch(hashes[at]);
         }
@@ -84,7 +80,10 @@ class Reclaim {
             count, !endpoint_.address.is_v4(), [&](uint32_t at) -> const FlowKey& { return keys[at]; },
             [&](uint32_t at) { return hashes[at]; }, [&](uint32_t at) -> conn::Found& { return found[at]; });
         for (uint32_t at = 0; at < count && !is_done_; ++at) {
-            consider(found[at], places[at], turn);
+            // A port of a copied connection is not available, whether its connection has been taken over or not.
+            if (ctx_.copies == nullptr || !is_reserved_by_copy(*ctx_.copies, forward_, keys[at])) {
+                consider(found[at], places[at], turn);
+            }
         }
         return count;
     }
@@ -115,7 +114,7 @@ class Reclaim {
     }
 
     WorkerContext& ctx_;
-    const Protocol protocol_;
+    const FlowKey& forward_;
     const conn::TcpProgress* syn_;
     const lb::Backend& endpoint_;
     nat::SourceSearch& search_;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -44,13 +45,18 @@ class CopyBookTest : public testing::Test {
         ASSERT_TRUE(found);
         store_->mark_taken(*found);
     }
-    // A census of workers' tables that hold these connections.
-    void census(const std::vector<conn::Connection>& living) {
-        book_.begin_census();
-        for (const conn::Connection& connection : living) {
-            book_.note(connection);
-        }
-        book_.end_census();
+    // Sweeps the store once, while the workers' tables hold these connections.
+    void sweep(const std::vector<conn::Connection>& living) {
+        book_.sweep(1'024, {.now = {2'000},
+                            .limit_of = [](const auto&) { return 1'000; },
+                            .lives =
+                                [&](const conn::Connection& copy) {
+                                    return std::ranges::any_of(
+                                        living, [&](const conn::Connection& connection) {
+                                            return connection.forward == copy.forward &&
+                                                   connection.reverse == copy.reverse;
+                                        });
+                                }});
     }
 
     std::unique_ptr<copies::Store> store_;
@@ -124,7 +130,7 @@ TEST_F(CopyBookTest, AStreamThatIsLostKeepsItsCopiesAndTheNextOneReplacesThem) {
     EXPECT_EQ(book_.counts("edge-2").held, 3U) << "a later pass removes nothing";
 }
 
-TEST_F(CopyBookTest, ATakenCopyStaysUntilTwoCensusesHaveNotMetItsConnection) {
+TEST_F(CopyBookTest, ATakenCopyStaysUntilTwoSweepsHaveNotFoundItsConnection) {
     held(1, numbered(1));
     held(2, numbered(2));
     take(1);
@@ -136,18 +142,24 @@ TEST_F(CopyBookTest, ATakenCopyStaysUntilTwoCensusesHaveNotMetItsConnection) {
     book_.end_pass("edge-2");
     EXPECT_TRUE(has(1));
     EXPECT_FALSE(has(2));
-    book_.expire(1'024, {1'000'000}, [](const auto&) { return 1; });
+    book_.sweep(1'024, {.now = {1'000'000},
+                        .limit_of = [](const auto&) { return 1; },
+                        .lives = [](const auto&) { return true; }});
     EXPECT_TRUE(has(1)) << "idle or not is a matter of the worker's table";
     held(7, numbered(1));
     EXPECT_EQ(book_.counts("edge-2").taken, 1U);
     for (int i = 0; i < 3; ++i) {
-        census({numbered(1), numbered(8)});
+        sweep({numbered(1), numbered(8)});
         EXPECT_EQ(book_.taken(), 1U);
     }
-    census({});
-    EXPECT_TRUE(has(1)) << "a reading may have missed it";
-    census({numbered(8)});
+    sweep({});
+    EXPECT_TRUE(has(1)) << "a search may have missed it";
+    sweep({numbered(1)});
+    sweep({numbered(8)});
+    EXPECT_TRUE(has(1));
+    sweep({numbered(8)});
     EXPECT_FALSE(has(1));
+    sweep({});
     EXPECT_EQ(book_.taken(), 0U);
     held(7, numbered(1));
     EXPECT_TRUE(has(1));
@@ -161,10 +173,13 @@ TEST_F(CopyBookTest, AnIdleCopyEnds) {
         held(n, connection);
     }
     for (int part = 0; part < 10; ++part) {
-        book_.expire(11, {2'150}, [](const conn::Connection& copy) {
-            EXPECT_TRUE(copy.is_tcp());
-            return 100;
-        });
+        book_.sweep(11, {.now = {2'150},
+                         .limit_of =
+                             [](const conn::Connection& copy) {
+                                 EXPECT_TRUE(copy.is_tcp());
+                                 return 100;
+                             },
+                         .lives = [](const auto&) { return false; }});
     }
     EXPECT_EQ(store_->size(), 50U);
     EXPECT_FALSE(has(49));

@@ -117,6 +117,7 @@ class ShareCopiesTest : public testing::Test {
         out.material = [] { return std::make_shared<const tls::Material>(); };
         out.is_protected = true;
         out.limits = [] { return [](const conn::Connection&) { return 1'000'000; }; };
+        out.lives = [](const conn::Connection&) { return false; };
         return out;
     }
     void start(ShareCopies::Options options) {
