@@ -62,7 +62,9 @@ class OtherGateway {
     }
     void insert(uint32_t n, const IpAddr& vip = kVipOfShare0) {
         const conn::Connection connection = numbered(n, vip);
-        table.insert(connection, table.hash(connection.forward), table.hash(connection.reverse));
+        const auto inserted =
+            table.insert(connection, table.hash(connection.forward), table.hash(connection.reverse));
+        EXPECT_EQ(inserted.status, conn::InsertStatus::Inserted);
     }
     void erase(uint32_t n) {
         const conn::Connection connection = numbered(n);
