@@ -72,6 +72,9 @@ ShareMap Plan::map() const {
         for (const Prefix& vips : shares[share].vips) {
             placed.emplace(vips, static_cast<uint8_t>(share));
         }
+        for (const IpAddr& snat : shares[share].snat) {
+            placed.emplace(Prefix::host(snat), static_cast<uint8_t>(share));
+        }
     }
     return {static_cast<uint8_t>(shares.size()), std::move(placed)};
 }

@@ -38,6 +38,8 @@ struct Share {
     std::vector<Prefix> vips;  // sorted; VIPs that do not follow the hash
     std::string primary;       // name of a gateway
     std::string heir;          // "": there is only one gateway
+    // Sorted; the source of translated flows of the share's VIPs. Empty: those of the gateway.
+    std::vector<IpAddr> snat = {};
     bool operator==(const Share&) const = default;
 };
 
@@ -52,6 +54,7 @@ struct Plan {
     [[nodiscard]] Role role(size_t share, std::string_view gateway) const noexcept;
     // The shares in which both gateways have a role, as bits by number. 0: none, or the same gateway.
     [[nodiscard]] uint64_t common_shares(std::string_view one, std::string_view other) const noexcept;
+    // A SNAT address belongs to its share also if a Service has it as a VIP.
     [[nodiscard]] ShareMap map() const;
 };
 

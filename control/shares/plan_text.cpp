@@ -14,6 +14,7 @@
 #include "control/base/whole_file.hpp"
 #include "control/client/target.hpp"
 #include "dataplane/base/ip.hpp"
+#include "dataplane/base/limits.hpp"
 #include "dataplane/base/text.hpp"
 
 namespace penstock::shares {
@@ -159,7 +160,8 @@ class Reader {
     void read_share(const Words& words) {
         const auto number = words.size() > 1 ? whole_number<size_t>(words[1]) : std::nullopt;
         if (!number || *number >= kSharesMax) {
-            return wrong("write `share NUMBER [vips=LIST] [primary=NAME] [heir=NAME]`, numbers from 0");
+            return wrong(
+                "write `share NUMBER [vips=LIST] [primary=NAME] [heir=NAME] [snat=LIST]`, numbers from 0");
         }
         if (!given_.emplace(*number, line_).second) {
             return wrong("share " + std::to_string(*number) + " is given already");
@@ -179,11 +181,14 @@ class Reader {
                 share.primary = value;
             } else if (key == "heir") {
                 share.heir = value;
+            } else if (key == "snat") {
+                read_snat(value, share, *number);
             } else {
-                wrong(quoted_start(words[i]) + " is not vips=, primary= or heir=");
+                wrong(quoted_start(words[i]) + " is not vips=, primary=, heir= or snat=");
             }
         }
         std::ranges::sort(share.vips);
+        std::ranges::sort(share.snat);
     }
 
     void read_vips(std::string_view value, Share& share) {
@@ -204,6 +209,21 @@ class Reader {
         }
     }
 
+    void read_snat(std::string_view value, Share& share, size_t number) {
+        for (const std::string_view text : split(value, ',')) {
+            const auto address = IpAddr::parse(text);
+            if (!address || address->is_unspecified() || address->is_loopback() || address->is_link_local() ||
+                address->is_multicast() || address->is_reserved_v4()) {
+                wrong(quoted_start(text) + " is not a global unicast address");
+            } else if (const auto [at, is_new] = snat_.emplace(*address, number); !is_new) {
+                wrong(address->to_string() + " is a SNAT address of share " + std::to_string(at->second) +
+                      " already");
+            } else {
+                share.snat.push_back(*address);
+            }
+        }
+    }
+
     void check_whole() {
         if (!has_ended_) {
             mistakes_.add("the last line is not `end`: the file is not complete");
@@ -216,6 +236,9 @@ class Reader {
         }
         if (vips_.size() > kPlacedMax) {
             mistakes_.add("more than " + std::to_string(kPlacedMax) + " prefixes of VIPs");
+        }
+        if (snat_.size() > limits::kSnatAddressesMax) {
+            mistakes_.add("more than " + std::to_string(limits::kSnatAddressesMax) + " SNAT addresses");
         }
         const size_t count = count_.value_or(kSharesDefault);
         for (const auto& [number, line] : given_) {
@@ -237,6 +260,14 @@ class Reader {
         }
         if (!share.heir.empty() && share.primary == share.heir) {
             wrong(quoted_start(share.heir) + " is both primary and heir");
+        }
+        for (const IpAddr& snat : share.snat) {
+            for (const auto& [vips, line] : vips_) {
+                if (vips.contains(snat)) {
+                    wrong("SNAT address " + snat.to_string() + " is among the VIPs " + vips.to_string() +
+                          " of line " + std::to_string(line));
+                }
+            }
         }
     }
 
@@ -262,6 +293,7 @@ class Reader {
     std::map<size_t, uint32_t> given_;                           // lines by the number of the share
     std::map<std::string, std::string, std::less<>> addresses_;  // names by the address of a gateway
     std::map<Prefix, uint32_t> vips_;
+    std::map<IpAddr, size_t> snat_;  // shares
     LineMistakes mistakes_{kPlanMistakesMax};
     uint32_t line_ = 0;
     bool has_ended_ = false;

@@ -5,15 +5,17 @@
 //   gateway edge-1 address=10.0.0.1:7443
 //   gateway edge-2 weight=2 address=edge-2.example:7443
 //   shares 16
-//   share 3 vips=203.0.113.0/28,2001:db8::/64 primary=edge-2 heir=edge-1
+//   share 3 vips=203.0.113.0/28,2001:db8::/64 primary=edge-2 heir=edge-1 snat=198.51.100.3,2001:db8:1::3
 //   end
 //
 // Text after a # is a comment. A file without its last line, `end`, is incomplete: a part of a plan would be
-// another plan. Without `shares` there are kSharesDefault of them. A VIP belongs to the share
-// whose `vips` contain it, otherwise to the one that its hash selects. The hash also selects a primary and an
-// heir that the file does not name. Gateways with an address copy
-// connections to each other; without one, a gateway takes part in no copies. Parsing is strict: a file with any mistake changes nothing, and each
-// mistake is reported with its line and rule. Pure, except for reading the file.
+// another plan. Without `shares` there are kSharesDefault of them. A VIP belongs to the share whose `vips`
+// contain it, otherwise to the one that its hash selects. The hash also selects a primary and an heir that
+// the file does not name. `snat` lists the SNAT addresses of a share: global unicast addresses that no other
+// share and no `vips` contain, at most limits::kSnatAddressesMax of all shares. Gateways with an address copy
+// connections to each other; without one, a gateway takes part in no copies. Parsing is strict: a file with
+// any mistake changes nothing, and each mistake is reported with its line and rule. Pure, except for reading
+// the file.
 #pragma once
 
 #include <filesystem>

@@ -177,6 +177,7 @@ struct Frontend {
     std::shared_ptr<const SourceFilter> filter;  // null: allows every client
     // Replaces `set` for clients inside the cluster (ClusterClients); empty: `set` is used for them too.
     std::optional<uint8_t> inside_set = {};
+    uint8_t snat_group = 0;  // nat::SnatAddress::group for its new flows
 };
 
 }  // namespace penstock::lb

@@ -49,6 +49,7 @@ struct alignas(kCacheLine) FrontendRow {
     uint8_t set = 0;
     uint8_t inside_set = 0;  // for clients inside the cluster; nearly always equal to `set`
     PlacementModes modes;
+    uint8_t snat_group = 0;  // nat::SnatAddress::group for its new flows
     // Keeps service and filter alive. Workers must not copy it: they would contend for its reference count.
     std::shared_ptr<const void> owner;
     [[nodiscard]] const BackendSet& backends() const noexcept { return service->sets[set]; }

@@ -103,6 +103,7 @@ void ServiceTableBuilder::put(const Frontend& frontend) {
                     .set = frontend.set,
                     .inside_set = inside_set,
                     .modes = {modes_of(frontend, frontend.set), modes_of(frontend, inside_set)},
+                    .snat_group = frontend.snat_group,
                     .owner = owner_of(frontend)};
     count_in(row, frontend.filter);
     set_bit(frontend_ports_, frontend.port, frontend.protocol, true);

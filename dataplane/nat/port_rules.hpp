@@ -31,7 +31,8 @@ struct PortRules {
     PortRange excluded{.first = 1, .last = 0};
     // 65,536 bits, port p being bit p % 64 of word p / 64: NodePorts declared by Services. Null: none.
     const uint64_t* node_port_bits = nullptr;
-    OwnPorts own;  // PortProposer::own_ports()
+    OwnPorts own;               // PortProposer::own_ports()
+    uint64_t in_block = ~0ULL;  // ports_in_block(SnatAddress::part)
     // Any number that changes whenever one of the above changes, such as the snapshot's generation. A pool
     // that has marked blocks as full then checks them again.
     uint32_t version = 0;
@@ -45,7 +46,7 @@ struct PortRules {
         const bool is_whole = first != 0 && first >= range.first && last <= range.last &&
                               (first > excluded.last || last < excluded.first);
         const uint64_t node_ports = node_port_bits != nullptr ? node_port_bits[block] : 0;
-        return (is_whole ? ~0ULL : usable_in_part(block)) & ~node_ports & own.in_block(block);
+        return (is_whole ? ~0ULL : usable_in_part(block)) & in_block & ~node_ports & own.in_block(block);
     }
     // Whether a single port may be allocated.
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE bool is_usable(L4Port port) const noexcept {
@@ -53,7 +54,7 @@ struct PortRules {
     }
 
  private:
-    // Without regard to NodePorts and to the ports of other workers.
+    // Without regard to NodePorts and to the ports of other workers and gateways.
     [[nodiscard]] uint64_t usable_in_part(uint32_t block) const noexcept;
 };
 

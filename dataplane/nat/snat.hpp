@@ -20,6 +20,7 @@ struct BindRequest {
     // ReplyOwner::client_hash(): a client keeps its SNAT address as long as that address has free ports (RFC
     // 4787, REQ-2).
     uint64_t client_hash = 0;
+    uint8_t group = 0;  // lb::FrontendRow::snat_group
 };
 
 // The ports that the host needs for itself on shared addresses, in the format of PortRules.
@@ -32,7 +33,7 @@ struct HostPorts {
 // only on an address that Linux uses too.
 [[nodiscard]] PENSTOCK_ALWAYS_INLINE PortRules rules_for(const SnatConfig& config, const SnatAddress& address,
                                                          const HostPorts& host) noexcept {
-    PortRules rules{.range = config.ports, .version = host.version};
+    PortRules rules{.range = config.ports, .in_block = ports_in_block(address.part), .version = host.version};
     if (address.shared_with_host) {
         rules.excluded = config.host_ephemeral;
         rules.node_port_bits = host.node_port_bits;

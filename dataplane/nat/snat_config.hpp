@@ -3,12 +3,14 @@
 // flows.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <vector>
 
 #include "dataplane/base/address_filter.hpp"
+#include "dataplane/base/check.hpp"
 #include "dataplane/base/cpu.hpp"
 #include "dataplane/base/ids.hpp"
 #include "dataplane/base/ip.hpp"
@@ -23,6 +25,32 @@ struct PortRange {
     bool operator==(const PortRange&) const = default;
 };
 
+// The ports of a SNAT address for new flows. Two gateways may use one address at the same time, with
+// different ports (docs/adr/0041).
+enum class PortPart : uint8_t {
+    All,
+    Primary,  // seven of eight
+    Heir,     // the eighth
+    None,     // the address belongs to other gateways
+};
+
+// The ports of a part in each block of 64 (port_blocks.hpp), as bits. A block belongs to one worker or is
+// distributed among the workers by a hash of the port, so each worker has ports of both parts.
+[[nodiscard]] constexpr uint64_t ports_in_block(PortPart part) noexcept {
+    constexpr uint64_t kEighth = 0x8080'8080'8080'8080;  // ports p with p % 8 == 7
+    switch (part) {
+        case PortPart::All:
+            break;
+        case PortPart::Primary:
+            return ~kEighth;
+        case PortPart::Heir:
+            return kEighth;
+        case PortPart::None:
+            return 0;
+    }
+    return ~uint64_t{0};
+}
+
 struct SnatAddress {
     IpAddr address;
     // The port with the twin that has this address. Unset if the operator configured it with --snat-address.
@@ -30,6 +58,10 @@ struct SnatAddress {
     NicPortId egress;
     // True if Linux uses the address too: the kernel's ephemeral range and declared NodePorts are excluded.
     bool shared_with_host = false;
+    // The flows that may use it. 0: all flows of the gateway. Share s (docs/adr/0041) has group s + 1, which
+    // only flows of its VIPs use (lb::FrontendRow::snat_group).
+    uint8_t group = 0;
+    PortPart part = PortPart::All;
     bool operator==(const SnatAddress&) const = default;
 };
 
@@ -37,8 +69,8 @@ struct SnatAddress {
 using SnatAddressSet = uint64_t;
 static_assert(limits::kSnatAddressesMax <= 64);
 
-// A list of SNAT addresses with an index of the fitting ones for each family and egress, which is read for
-// every new flow and rarely changes.
+// A list of SNAT addresses with an index of the fitting ones for each family, egress and group, which is read
+// for every new flow and rarely changes.
 class SnatAddresses {
  public:
     SnatAddresses() = default;
@@ -59,12 +91,18 @@ class SnatAddresses {
                 fitting_[is_v6(address.address)][egress] |= self;
             }
         }
+        of_group_[std::min<size_t>(address.group, of_group_.size() - 1)] |= self;
     }
 
-    // The addresses that a flow to `endpoint` may use when it leaves through `egress`.
-    [[nodiscard]] PENSTOCK_ALWAYS_INLINE SnatAddressSet fitting(const IpAddr& endpoint,
-                                                                NicPortId egress) const noexcept {
-        return fitting_[is_v6(endpoint)][row_of(egress)];
+    // The addresses that a flow of a frontend with this `group` may use when it leaves through `egress` to
+    // `endpoint`. If none of the group fits, for example because a share has no address of the endpoint's
+    // family, they are those of group 0.
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE SnatAddressSet fitting(const IpAddr& endpoint, NicPortId egress,
+                                                                uint8_t group) const noexcept {
+        PENSTOCK_ASSERT(group < of_group_.size());
+        const SnatAddressSet all = fitting_[is_v6(endpoint)][row_of(egress)];
+        const SnatAddressSet own = all & of_group_[group];
+        return own != 0 ? own : all & of_group_[0];
     }
 
     // The first element with this address, or null.
@@ -76,10 +114,10 @@ class SnatAddresses {
         }
         return nullptr;
     }
-    // Whether the list contains the address. Optimized for the negative result: it is called for the source
-    // of each new flow.
+    // Whether the gateway opens flows with the address. Optimized for the negative result: it is called for
+    // the source of each new flow. An address of other gateways (PortPart::None) is an ordinary client.
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE bool contains(const IpAddr& address) const noexcept {
-        return may_be_listed_.may_hold(address) && find(address) != nullptr;
+        return may_be_listed_.may_hold(address) && is_used(address);
     }
     // The egress NicPort with the RSS that determines the owner of a reply to element `number`. It is the
     // egress of the first element with the same address, because a reply contains only the address.
@@ -93,6 +131,10 @@ class SnatAddresses {
     bool operator==(const SnatAddresses& other) const { return list_ == other.list_; }
 
  private:
+    [[nodiscard]] bool is_used(const IpAddr& address) const noexcept {
+        const SnatAddress* listed = find(address);
+        return listed != nullptr && listed->part != PortPart::None;
+    }
     void append(const auto& addresses) {
         for (const SnatAddress& address : addresses) {
             push_back(address);
@@ -108,6 +150,7 @@ class SnatAddresses {
     std::vector<NicPortId> reply_egress_;
     AddressFilter may_be_listed_;
     std::array<std::array<SnatAddressSet, limits::kNicPortsMax + 1>, 2> fitting_{};
+    std::array<SnatAddressSet, limits::kSnatGroupsMax> of_group_{};
 };
 
 struct SnatConfig {

@@ -38,17 +38,20 @@ SnatCensus::SnatCensus(const SnatConfig& config, const NodePortBits& node_ports)
             const PortRules rules =
                 rules_for(config, address, {.node_port_bits = node_ports(protocol), .version = 0});
             uses_.push_back({.address = address.address, .protocol = protocol, .ports = ports_of(rules)});
+            in_block_.push_back(rules.in_block);
         }
     }
 }
 
-void SnatCensus::count(const PoolKey& key) {
+void SnatCensus::count(const PoolKey& key, L4Port port) {
     const auto use = std::ranges::find_if(uses_, [&key](const SnatUse& candidate) {
         return candidate.address == key.snat && candidate.protocol == key.protocol;
     });
     if (use != uses_.end()) {
         ++use->in_use;
-        use->busiest_endpoint = std::max(use->busiest_endpoint, ++by_key_[key]);
+        if ((in_block_[static_cast<size_t>(use - uses_.begin())] >> port % kPortsPerBlock & 1) != 0) {
+            use->busiest_endpoint = std::max(use->busiest_endpoint, ++by_key_[key]);
+        }
     }
 }
 

@@ -15,7 +15,8 @@ namespace penstock::nat {
 
 // One SNAT address and protocol, over all workers. A port in use towards one endpoint (address and port) is
 // free towards another. An address can therefore have more ports in use than it has ports; it is exhausted
-// towards an endpoint that uses all of `ports`.
+// towards an endpoint that uses all of `ports`. `ports` and `busiest_endpoint` are those of the gateway's
+// part (PortPart), while `in_use` also contains the ports of flows that another gateway has opened.
 struct SnatUse {
     IpAddr address;
     Protocol protocol = Protocol::Tcp;
@@ -35,7 +36,7 @@ class SnatCensus {
     SnatCensus(const SnatConfig& config, const NodePortBits& node_ports);
 
     // Counts a port in use under this key. An address that is no longer configured is ignored.
-    void count(const PoolKey& key);
+    void count(const PoolKey& key, L4Port port);
     // Ordered by address, then by protocol: TCP, UDP, SCTP.
     [[nodiscard]] const std::vector<SnatUse>& result() const noexcept { return uses_; }
 
@@ -45,6 +46,7 @@ class SnatCensus {
         size_t operator()(const PoolKey& key) const noexcept;
     };
     std::vector<SnatUse> uses_;
+    std::vector<uint64_t> in_block_;  // PortRules::in_block of each element of uses_
     std::unordered_map<PoolKey, uint64_t, Hash> by_key_;
 };
 

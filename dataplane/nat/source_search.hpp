@@ -57,7 +57,7 @@ class SourceSearch {
         : config_(&config),
           host_(host),
           key_{{}, request.endpoint, request.endpoint_port, request.protocol},
-          fitting_(config.addresses.fitting(request.endpoint, request.egress)),
+          fitting_(config.addresses.fitting(request.endpoint, request.egress, request.group)),
           client_hash_(request.client_hash) {
         if (fitting_ != 0) {
             turn_to(0, ports);

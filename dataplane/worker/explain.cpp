@@ -310,7 +310,8 @@ class DryRun {
                               .endpoint_port = backend.port,
                               .protocol = query_.key.protocol,
                               .egress = next_hop->egress,
-                              .client_hash = context.owner.client_hash(query_.key.source)});
+                              .client_hash = context.owner.client_hash(query_.key.source),
+                              .group = frontend.snat_group});
         if (in_turn.empty()) {
             step("snat", "no SNAT address of " + std::string(to_string(backend.address.family())) +
                              " is usable on the NicPort towards the backend");
@@ -335,7 +336,7 @@ class DryRun {
         after.source_port = 0;
         const bool may_keep_port = query_.key.protocol == Protocol::Sctp && choice.is_free && translates;
         const bool may_differ = !choice.is_free && in_turn.size() > 1;
-        step("snat", "the source becomes " + choice.source->address.to_string() +
+        step("snat", "the source becomes " + snat_address_text(*choice.source, frontend.snat_group) +
                          (may_differ ? " or another SNAT address, with " : " with ") +
                          (may_keep_port ? "the client's own port if it is free, otherwise " : "") +
                          (choice.is_free ? "a free port " : "a port reclaimed from another connection, ") +

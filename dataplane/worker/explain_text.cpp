@@ -122,6 +122,17 @@ std::string connection_text(const KnownConnection& known, const CoarseClock& clo
            std::to_string(clock.to_milliseconds(units_between(known.connection.last_seen, now))) + " ms";
 }
 
+std::string snat_address_text(const nat::SnatAddress& address, uint8_t group) {
+    std::string text = address.address.to_string();
+    if (group == 0) {
+        return text;
+    }
+    const std::string share = "share " + std::to_string(group - 1);
+    return address.group == group
+               ? text + " of " + share
+               : text + " (" + share + " has no SNAT address of " + to_string(address.address.family()) + ")";
+}
+
 // The worker examines only some of the ports (pipeline/opening/reclaim.cpp), so the result is not predicted.
 std::string reclaim_text(const SnatForecast::PortUse& use) {
     return ": all " + std::to_string(use.usable) + " are taken, and " + std::to_string(use.reclaimable) +

@@ -8,6 +8,7 @@
 #include "dataplane/base/ip.hpp"
 #include "dataplane/base/time.hpp"
 #include "dataplane/config/snapshot.hpp"
+#include "dataplane/nat/snat_config.hpp"
 #include "dataplane/packet/flow_key.hpp"
 #include "dataplane/pipeline/opening/admit.hpp"
 #include "dataplane/worker/snat_forecast.hpp"
@@ -35,6 +36,10 @@ namespace penstock::worker {
 // The connection that a packet belongs to, or takes over.
 [[nodiscard]] std::string connection_text(const KnownConnection& known, const CoarseClock& clock,
                                           CoarseTime now);
+
+// A SNAT address that a flow of a frontend with this `group` (nat::SnatAddress::group) gets, with the share
+// of the group, or the reason why it is not an address of that share.
+[[nodiscard]] std::string snat_address_text(const nat::SnatAddress& address, uint8_t group);
 
 // A port that a new flow would get by reclaiming (pipeline/opening/reclaim.hpp).
 [[nodiscard]] std::string reclaim_text(const SnatForecast::PortUse& use);

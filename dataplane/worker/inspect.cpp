@@ -204,7 +204,8 @@ std::vector<nat::SnatUse> Inspector::snat_use() const {
         for (uint32_t slot = 0; slot < end; ++slot) {
             if (connections.read(slot, connection) && !connection.source_kept) {
                 const packet::FlowKey& reverse = connection.reverse;
-                census.count({reverse.destination, reverse.source, reverse.source_port, reverse.protocol});
+                census.count({reverse.destination, reverse.source, reverse.source_port, reverse.protocol},
+                             reverse.destination_port);
             }
         }
     }

@@ -26,6 +26,7 @@ http {{
         location = / {{ return 200 "{name}\\n"; }}
         location = /server {{ return 200 "$server_addr\n"; }}
         location = /client {{ return 200 "$remote_addr\\n"; }}
+        location = /source {{ return 200 "$remote_addr $remote_port\\n"; }}
         location /files/ {{ alias {files}/; sendfile on; }}
         location /slow/ {{ alias {files}/; limit_rate 2m; }}
     }}

@@ -11,28 +11,31 @@ from lab import network as net
 from manifests import service
 
 OTHER_VIP = "203.0.113.21"
+# SNAT addresses of shares, by the VIP of the share.
+SNAT = {LB_IP: "203.0.113.100", OTHER_VIP: "203.0.113.101"}
 FIRST, SECOND = "edge-1", "edge-2"
 
 
 class Plan:
     """The file of both gateways. Replaced by rename, as configuration tools do."""
 
-    def __init__(self, lab):
+    def __init__(self, lab, has_snat=False):
         self.path = lab.run.file("shares")
         self._version = 0
+        self._snat = {vip: f" snat={address}" if has_snat else "" for vip, address in SNAT.items()}
 
     def write(self, primary_of_first=FIRST, version=None):
         self._version = version or self._version + 1
         heir = SECOND if primary_of_first == FIRST else FIRST
         with open(self.path + ".new", "w") as file:
             file.write(f"version {self._version}\ngateway {FIRST}\ngateway {SECOND}\nshares 2\n"
-                       f"share 0 vips={LB_IP} primary={primary_of_first} heir={heir}\n"
-                       f"share 1 vips={OTHER_VIP} primary={SECOND} heir={FIRST}\nend\n")
+                       f"share 0 vips={LB_IP} primary={primary_of_first} heir={heir}{self._snat[LB_IP]}\n"
+                       f"share 1 vips={OTHER_VIP} primary={SECOND} heir={FIRST}{self._snat[OTHER_VIP]}\nend\n")
         os.rename(self.path + ".new", self.path)
 
 
-def begin(lab):
-    lab.plan = Plan(lab)
+def begin(lab, has_snat=False):
+    lab.plan = Plan(lab, has_snat)
     lab.plan.write()
     lab.second = gw.Gateway(lab.network, lab.run, lab.gateway.build, place=gw.SECOND)
     lab.second.more_options = ["--vip-presence", "routes", "--shares", lab.plan.path]
@@ -48,7 +51,13 @@ def begin(lab):
     beside = Frr(lab, "gateway-2", net.SECOND_UPLINK, SECOND_AS, {net.SECOND_CLIENT: ROUTER_AS})
     beside.start(announces=True)
     beside.until_established()
-    until_via(lab, {LB_IP: net.UPLINK, OTHER_VIP: net.SECOND_UPLINK})
+    until_via(lab, with_snat({LB_IP: net.UPLINK, OTHER_VIP: net.SECOND_UPLINK}) if has_snat
+              else {LB_IP: net.UPLINK, OTHER_VIP: net.SECOND_UPLINK})
+
+
+def with_snat(via):
+    """SNAT addresses have the next hop of their share's VIP."""
+    return {**via, **{SNAT[vip]: hop for vip, hop in via.items()}}
 
 
 def until_via(lab, via):
@@ -81,6 +90,54 @@ def each_vip_has_a_primary_and_an_heir_PRESENCE002(lab):
     until_via(lab, {LB_IP: net.UPLINK, OTHER_VIP: net.SECOND_UPLINK})
     equal(lab.get(LB_IP).status, 200, "a request after the return")
     lab.remarks.append(f"with a hold time of 3 s, the heir has the VIP {lost_ms:.0f} ms after kill -9")
+
+
+@case()
+def flows_of_a_share_have_its_snat_address_at_both_gateways_NAT002_PRESENCE002(lab):
+    def until_served_by(hops):
+        """Endpoints have no routing daemon: they get the routes that the router has learned, by the same gateways."""
+        took_ms = until_via(lab, with_snat(hops))
+        inside = {net.UPLINK: net.CLUSTER, net.SECOND_UPLINK: net.SECOND_CLUSTER}
+        for backend in net.BACKENDS:
+            lab.network.ip(backend, "\n".join(f"route replace {SNAT[vip]}/32 via {inside[hop]}" for vip, hop in hops.items()))
+        return took_ms
+
+    def sources(vip):
+        """(address, port) of 30 connections as the endpoints see them."""
+        return [(address, int(port)) for address, port in (lab.get(vip, path="/source").body.decode().split() for _ in range(30))]
+
+    def check_sources(vip, role, gateway):
+        seen = sources(vip)
+        equal({address for address, _ in seen}, {SNAT[vip]}, f"addresses of connections to {vip} by {gateway}")
+        equal({port % 8 == 7 for _, port in seen}, {role == "heir"}, f"ports of the {role}'s part by {gateway}: {seen}")
+
+    begin(lab, has_snat=True)
+    until_served_by({LB_IP: net.UPLINK, OTHER_VIP: net.SECOND_UPLINK})
+    check_sources(LB_IP, "primary", FIRST)
+    check_sources(OTHER_VIP, "primary", SECOND)
+    equal(metrics_of(lab.gateway), {LB_IP: 100, OTHER_VIP: 200, SNAT[LB_IP]: 100, SNAT[OTHER_VIP]: 200}, "metrics of the first gateway")
+    [first, second] = lab.gateway.json("get", "shares")
+    equal((first["snat"], first["served"], first["announced"]), ([SNAT[LB_IP]], 1, 1), "share 0 at the first gateway")
+    equal((second["snat"], second["served"], second["announced"]), ([SNAT[OTHER_VIP]], 1, 1), "share 1 at the first gateway")
+
+    os.kill(lab.gateway.daemon.pid, signal.SIGKILL)
+    lab.gateway.daemon.wait()
+    lost_ms = until_served_by({LB_IP: net.SECOND_UPLINK, OTHER_VIP: net.SECOND_UPLINK})
+    check_sources(LB_IP, "heir", SECOND)
+    check_sources(OTHER_VIP, "primary", SECOND)
+
+    lab.gateway.start_daemon()
+    until_served_by({LB_IP: net.UPLINK, OTHER_VIP: net.SECOND_UPLINK})
+    check_sources(LB_IP, "primary", FIRST)
+    lab.plan.write(primary_of_first=SECOND)
+    until_served_by({LB_IP: net.SECOND_UPLINK, OTHER_VIP: net.SECOND_UPLINK})
+    check_sources(LB_IP, "primary", SECOND)
+
+    # SNAT addresses need no Service.
+    lab.apply()
+    until("the router has the SNAT addresses alone",
+          lambda: lab.router.learned() == {address: net.SECOND_UPLINK for address in SNAT.values()}, patience_s=60)
+    lab.remarks.append(f"with a hold time of 3 s, the heir has VIP and SNAT address {lost_ms:.0f} ms after kill -9")
 
 
 @case()

@@ -97,6 +97,7 @@ TestService some_service(Prng& random, size_t index, Taken& taken) {
     if (random.one_in(4)) {
         service.endpoints_of = random.one_in(2) ? IpFamily::V4 : IpFamily::V6;
     }
+    service.snat_group = static_cast<uint8_t>(random.below(3));
     return service;
 }
 
@@ -158,6 +159,22 @@ std::shared_ptr<const nat::SnatConfig> some_snat(Prng& random, bool is_narrow) {
     if (random.one_in(3)) {
         snat->addresses.push_back({IpAddr::v4(10, 80, 2, 9), NicPortId(), false});
         snat->addresses.push_back({v6_on_link(2, 9), NicPortId(), false});
+    }
+    // One with addresses of both families, one of IPv4 only or without.
+    for (const uint8_t share : {uint8_t{0}, uint8_t{1}}) {
+        const nat::PortPart part = random.one_in(2) ? nat::PortPart::Primary : nat::PortPart::Heir;
+        const auto group = static_cast<uint8_t>(share + 1);
+        if (share == 0 || random.one_in(2)) {
+            snat->addresses.push_back({.address = IpAddr::v4(198, 51, 200, group),
+                                       .egress = {},
+                                       .shared_with_host = random.one_in(4),
+                                       .group = group,
+                                       .part = part});
+        }
+        if (share == 0) {
+            snat->addresses.push_back(
+                {.address = v6_on_link(9, group), .egress = {}, .group = group, .part = part});
+        }
     }
     if (is_narrow) {
         snat->ports = kNarrowPorts;

@@ -112,13 +112,23 @@ bool examines_too_few_ports(const worker::Explanation& explained, const PacketRe
 }
 
 // A translated flow has a configured SNAT address, a port that may be used there, and its replies are owned
-// by the worker that opened it. `after`: the packet as it left.
-std::string difference_of_source(const FlowKey& after, const PacketResult& done, StoppedWorkers& workers) {
+// by the worker that opened it. It is one of the frontend's share, if the share has one of this family, and
+// otherwise one of no share. `after`: the packet as it left.
+std::string difference_of_source(const FlowKey& before, const FlowKey& after, const PacketResult& done,
+                                 StoppedWorkers& workers) {
     const pipeline::WorkerContext& context = workers.context(done.worker);
     const nat::SnatConfig& snat = *context.snapshot->snat;
     const nat::SnatAddress* const address = snat.addresses.find(after.source);
     if (address == nullptr) {
         return after.source.to_string() + " is no SNAT address";
+    }
+    const lb::FrontendRow* frontend =
+        context.snapshot->services->find(before.destination, before.destination_port, before.protocol);
+    const bool share_has_one = std::ranges::any_of(snat.addresses, [&](const nat::SnatAddress& candidate) {
+        return candidate.group == frontend->snat_group && candidate.address.family() == after.source.family();
+    });
+    if (address->group != (share_has_one ? frontend->snat_group : 0)) {
+        return after.source.to_string() + " belongs to another share than the frontend";
     }
     const nat::HostPorts host{context.snapshot->services->node_port_bits(after.protocol), 0};
     const nat::PortRules rules = nat::rules_for(snat, *address, host);
@@ -200,7 +210,7 @@ std::string difference(const FlowKey& before, const worker::Explanation& explain
         return "leaves as " + explained.leaves_as->to_string() + ", done: " + after.key.to_string();
     }
     if (steps.find("the source becomes ") != std::string::npos) {
-        if (std::string text = difference_of_source(after.key, done, workers); !text.empty()) {
+        if (std::string text = difference_of_source(before, after.key, done, workers); !text.empty()) {
             return text;
         }
     } else if (explained.leaves_as->source_port == 0) {
@@ -257,6 +267,8 @@ void count(Counts& counts, const worker::ExplainQuery& query, const worker::Expl
          done.opened && (key.destination == kUpAddress || key.destination == kClusterAddress6));
     note("source kept", done.opened && mentions("keeps the client's address and port"));
     note("source translated", done.opened && mentions("the source becomes"));
+    note("source of a share", done.opened && mentions(" of share "));
+    note("source of no share, for another family", done.opened && mentions(" has no SNAT address of "));
     note("hairpin", done.opened && explained.leaves_as && explained.leaves_as->destination == key.source);
     note("port reclaimed", done.reclaimed);
     note("former source", done.opened && mentions("which the finished connection had"));

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 
 #include "control/client/target.hpp"
 #include "control/shares/plan_text.hpp"
 #include "dataplane/base/check.hpp"
+#include "dataplane/base/limits.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace penstock;
@@ -31,12 +33,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                         std::ranges::count(plan->gateways, gateway.address, &shares::Gateway::address) == 1));
     }
     const shares::ShareMap map = plan->map();
+    std::set<IpAddr> snat;
     for (size_t number = 0; number < plan->shares.size(); ++number) {
         const shares::Share& share = plan->shares[number];
         PENSTOCK_CHECK(plan->gateway(share.primary) != nullptr);
         PENSTOCK_CHECK(share.heir.empty() == (plan->gateways.size() == 1));
         PENSTOCK_CHECK(share.heir != share.primary);
         PENSTOCK_CHECK(share.heir.empty() || plan->gateway(share.heir) != nullptr);
+        for (const IpAddr& address : share.snat) {
+            PENSTOCK_CHECK(snat.insert(address).second && snat.size() <= limits::kSnatAddressesMax);
+            PENSTOCK_CHECK(!address.is_unspecified() && !address.is_multicast());
+            PENSTOCK_CHECK(map.share_of(address) == number);
+        }
         for (const Prefix& vips : share.vips) {
             const uint8_t owner = map.share_of(vips.address());
             PENSTOCK_CHECK(std::ranges::any_of(plan->shares[owner].vips, [&](const Prefix& candidate) {

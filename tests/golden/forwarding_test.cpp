@@ -93,6 +93,51 @@ TEST(FullNat, TranslatesBothWaysAndBackToTheVip_ETP001_NAT001_NAT002_SVC009) {
     EXPECT_EQ(counters.forward().bytes.read(), 40u);
 }
 
+TEST(FullNat, AFlowOfAShareHasAnAddressOfTheShareAndItsReplyFindsIt_NAT002) {
+    const IpAddr shared = IpAddr::v4(198, 51, 200, 3);
+    for (const nat::PortPart part : {nat::PortPart::Primary, nat::PortPart::Heir}) {
+        VirtualGateway gateway(
+            {.workers = 3, .more_snat = {{.address = shared, .egress = {}, .group = 4, .part = part}}});
+        TestService in_share = web();
+        in_share.snat_group = 4;
+        in_share.node_ports = {30'080};
+        gateway.publish({in_share, dns()});
+        for (uint16_t client_port = 40'000; client_port < 40'100; ++client_port) {
+            const Outcome syn = gateway.send(
+                from_client().ipv4("10.80.1.2", "80.11.12.10").tcp(client_port, 80, "S").build());
+            ASSERT_EQ(syn.verdict, Verdict::Transmit);
+            const packet::FlowKey out = key_of(syn.frame);
+            EXPECT_EQ(out.source, shared);
+            EXPECT_EQ(out.source_port % 8 == 7, part == nat::PortPart::Heir) << out.source_port;
+            const Outcome reply = gateway.send(from_backend(host_of(out.destination))
+                                                   .ipv4(out.destination.to_string(), shared.to_string())
+                                                   .tcp(9376, out.source_port, "SA")
+                                                   .ack(1)
+                                                   .build(),
+                                               kCluster);
+            ASSERT_EQ(reply.verdict, Verdict::Transmit);
+            EXPECT_EQ(key_of(reply.frame).destination_port, client_port);
+        }
+        const Outcome node_port =
+            gateway.send(from_client().ipv4("10.80.1.2", "10.80.1.1").tcp(40'000, 30'080, "S").build());
+        EXPECT_EQ(key_of(node_port.frame).source, kClusterAddress) << "a NodePort belongs to no share";
+        const Outcome other =
+            gateway.send(from_client().ipv4("10.80.1.2", "80.11.12.10").udp(40'000, 53).build());
+        EXPECT_EQ(key_of(other.frame).source, kClusterAddress);
+        // As to another SNAT address: a packet of no flow is Linux's, and one from it is forged.
+        EXPECT_EQ(
+            gateway
+                .send(from_backend(11).ipv4("10.80.2.11", shared.to_string()).tcp(9376, 1'024, "SA").build(),
+                      kCluster)
+                .verdict,
+            Verdict::Punt);
+        EXPECT_EQ(
+            gateway.send(from_client().ipv4(shared.to_string(), "80.11.12.10").tcp(1'024, 80, "S").build())
+                .reason,
+            DropReason::MartianSource);
+    }
+}
+
 TEST(KeptSource, LeavesTheClientsAddressAndPort_ETP002_NAT003) {
     VirtualGateway gateway;
     TestService local = web();

@@ -87,7 +87,8 @@ bool allowed(const PortRules& rules, uint32_t port) {
     const bool is_node_port =
         rules.node_port_bits != nullptr && ((rules.node_port_bits[port / 64] >> (port % 64)) & 1) != 0;
     const bool is_excluded = port >= rules.excluded.first && port <= rules.excluded.last;
-    return port != 0 && port >= rules.range.first && port <= rules.range.last && !is_excluded &&
+    const bool is_in_part = ((rules.in_block >> (port % 64)) & 1) != 0;
+    return port != 0 && is_in_part && port >= rules.range.first && port <= rules.range.last && !is_excluded &&
            !is_node_port;
 }
 
@@ -179,6 +180,15 @@ TEST(PortProposerProperty, WorkersShareEveryUsablePortExactly_NAT002) {
         {"everything excluded", {}, {.excluded = {1, 65'535}}, 0},
         {"nothing but zero", {0, 0}, {.range = {0, 0}}, 0},
         {"from zero", {0, 65'535}, {.range = {0, 65'535}}, 65'535},
+        {"the primary's part", {}, {.in_block = ports_in_block(PortPart::Primary)}, 56'448},
+        {"the heir's part", {}, {.in_block = ports_in_block(PortPart::Heir)}, 8'064},
+        {"the heir's part, shared with the host, with NodePorts",
+         {},
+         {.excluded = {32'768, 60'999},
+          .node_port_bits = node_ports.data(),
+          .in_block = ports_in_block(PortPart::Heir)},
+         0},
+        {"an address of others", {}, {.in_block = ports_in_block(PortPart::None)}, 0},
     };
     const auto check = [&](const auto& c, const Owners& owners, uint32_t endpoint) {
         const uint32_t workers = owners.workers;
@@ -229,6 +239,32 @@ TEST(PortProposerProperty, WorkersShareEveryUsablePortExactly_NAT002) {
     }
 }
 
+// The primary and the heir of a share may have different numbers of workers, and each its own NICs.
+TEST(PortProposerProperty, TheGatewaysOfAShareUseNoPortTwice_NAT002) {
+    test::Prng prng;
+    const std::vector<uint64_t> node_ports = random_node_ports(prng);
+    for (int round = 0; round < 6; ++round) {
+        const PortRules rules{.node_port_bits = prng.one_in(2) ? node_ports.data() : nullptr};
+        const auto endpoint = static_cast<uint32_t>(prng.below(1U << 22)) * 3 + 1;  // TCP over IPv4
+        std::set<L4Port> all;
+        for (const PortPart part : {PortPart::Primary, PortPart::Heir}) {
+            PortRules of_part = rules;
+            of_part.in_block = ports_in_block(part);
+            const auto workers = static_cast<uint32_t>(prng.between(1, 8));
+            const Owners owners = workers > 1 && prng.one_in(2)
+                                      ? Owners::by_hash(random_hash(prng, workers), workers)
+                                      : Owners{.workers = workers};
+            for (uint8_t self = 0; self < workers; ++self) {
+                Worker worker(65'536, self, workers, drawn(prng), PortRange{}, owners.hashes());
+                while (const auto bound = worker.take(endpoint, of_part)) {
+                    ASSERT_TRUE(all.insert(bound->port).second) << bound->port;
+                }
+            }
+        }
+        ASSERT_EQ(all, share_of(rules, {}, endpoint, 0)) << "and together all of them";
+    }
+}
+
 // Random connections to many endpoints, under rules that change, until the ports are exhausted and all free
 // again.
 void agrees_with_sets(test::Prng& prng, const Owners& owners) {
@@ -251,6 +287,9 @@ void agrees_with_sets(test::Prng& prng, const Owners& owners) {
                 .excluded = {static_cast<L4Port>(prng.between(1'024, 3'000)),
                              static_cast<L4Port>(prng.between(2'000, 4'000))},
                 .node_port_bits = prng.one_in(2) ? node_ports.data() : nullptr,
+                .in_block = ports_in_block(!prng.one_in(3)  ? PortPart::All
+                                           : prng.one_in(2) ? PortPart::Primary
+                                                            : PortPart::Heir),
                 .version = rules.version + 1};
         }
         const bool takes = prng.below(100) < ((i / (kSteps / 8)) % 2 == 0 ? 75u : 25u);

@@ -352,6 +352,9 @@ void VirtualGateway::publish(const std::vector<TestService>& services) {
             if (service.inside) {
                 frontends.back().inside_set = static_cast<uint8_t>(address.is_v4() ? 4 : 5);
             }
+            if (cls != lb::FrontendClass::NodePort) {
+                frontends.back().snat_group = service.snat_group;
+            }
         };
         for (const auto& [address, port] : service.frontends) {
             add(address, port, lb::FrontendClass::ExternalIp);

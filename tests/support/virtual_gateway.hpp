@@ -78,6 +78,7 @@ struct TestService {
     // Unset: as given by `backends`.
     std::optional<IpFamily> endpoints_of = {};
     lb::FlowRecords flow_records = lb::FlowRecords::Default;
+    uint8_t snat_group = 0;  // of the frontends that are not NodePorts
 };
 
 struct Outcome {

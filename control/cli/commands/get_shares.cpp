@@ -35,11 +35,20 @@ Result<Table> rows_of_gateways(Gateway* gateway, const Request& request) {
     return gateways_table(shares, request.is_wide());
 }
 
+std::string comma_list(const auto& texts) {
+    std::string list;
+    for (const std::string& text : texts) {
+        list += (list.empty() ? "" : ",") + text;
+    }
+    return list;
+}
+
 }  // namespace
 
 Table shares_table(const v1::ListSharesResponse& shares, bool wide) {
-    std::vector<Table::Column> columns{{"SHARE", true},  {"PRIMARY"},         {"HEIR"},         {"ROLE"},
-                                       {"SERVED", true}, {"ANNOUNCED", true}, {"COPIES", true}, {"CHANNEL"}};
+    std::vector<Table::Column> columns{{"SHARE", true}, {"PRIMARY"},      {"HEIR"},
+                                       {"ROLE"},        {"SERVED", true}, {"ANNOUNCED", true},
+                                       {"SNAT"},        {"COPIES", true}, {"CHANNEL"}};
     if (wide) {
         columns.push_back({"AGE", true});
         columns.push_back({"VIPS"});
@@ -52,15 +61,12 @@ Table shares_table(const v1::ListSharesResponse& shares, bool wide) {
                                      share.role(),
                                      std::to_string(share.served()),
                                      std::to_string(share.announced()),
+                                     comma_list(share.snat()),
                                      std::to_string(share.copies()),
                                      share.channel()};
         if (wide) {
             row.push_back(age_text(share.has_complete_age_ms(), share.complete_age_ms()));
-            std::string vips;
-            for (const std::string& prefix : share.vips()) {
-                vips += (vips.empty() ? "" : ",") + prefix;
-            }
-            row.push_back(std::move(vips));
+            row.push_back(comma_list(share.vips()));
         }
         table.add(std::move(row));
     }
@@ -108,7 +114,7 @@ Command get_shares() {
             .options = {"output", "no-headers", "watch", "interval", "all-gateways"},
             .summary =
                 "List the shares of several gateways (--shares): primary, heir, the role of this gateway, "
-                "VIPs served and announced, copies of connections",
+                "VIPs served and announced, SNAT addresses, copies of connections",
             .run = run_get_shares,
             .rows = rows_of_shares};
 }

@@ -19,13 +19,13 @@ Result<Table> rows_of_vips(Gateway* gateway, const Request&) {
 }  // namespace
 
 Table vips_table(const v1::ListVipsResponse& vips) {
-    Table table({{"ADDRESS"}, {"PRESENCE"}, {"TWIN"}, {"METRIC", true}, {"REASON"}});
+    Table table({{"ADDRESS"}, {"USE"}, {"PRESENCE"}, {"TWIN"}, {"METRIC", true}, {"REASON"}});
     for (const v1::Vip& vip : vips.vips()) {
         std::string reason = vip.reason();
         if (vip.foreign_route()) {
             reason += (reason.empty() ? "" : "; ") + std::string("another program has a route for it");
         }
-        table.add({vip.address(), vip.presence(), vip.twin(),
+        table.add({vip.address(), vip.snat() ? "snat" : "vip", vip.presence(), vip.twin(),
                    vip.metric() > 0 ? std::to_string(vip.metric()) : std::string(), reason});
     }
     return table;
@@ -36,8 +36,8 @@ Command get_vips() {
             .aliases = {"vip"},
             .options = {"output", "no-headers", "watch", "interval", "all-gateways"},
             .summary =
-                "List LoadBalancer and external IPs and their announcement (--vip-presence), with the "
-                "reason of each that is not announced",
+                "List LoadBalancer and external IPs, and SNAT addresses of shares, and their announcement "
+                "(--vip-presence), with the reason of each that is not announced",
             .run = run_get_vips,
             .rows = rows_of_vips};
 }

@@ -29,7 +29,6 @@ std::unique_ptr<config::Snapshot> Reconciler::begin(std::optional<LastGood> last
                                                     std::shared_ptr<const drivers::MirroredState> mirror) {
     const std::lock_guard lock(state_mutex_);
     state_.mirror = std::move(mirror);
-    take_over(*state_.mirror);
     {
         // Must take effect before the first packet.
         const std::lock_guard inputs_lock(input_mutex_);
@@ -37,7 +36,12 @@ std::unique_ptr<config::Snapshot> Reconciler::begin(std::optional<LastGood> last
             parts_.block(std::move(*std::exchange(inputs_.blocked, std::nullopt)));
             inputs_.since.reset();
         }
+        if (inputs_.shares) {
+            take_over(std::move(*std::exchange(inputs_.shares, std::nullopt)));
+            inputs_.since.reset();
+        }
     }
+    take_over(*state_.mirror);
     if (last_good) {
         state_.accepted = state_.applied = last_good->state.version;
         state_.asked = std::move(last_good->state.services);
@@ -155,6 +159,13 @@ void Reconciler::block(route::PrefixSet sources) {
     input_ready_.notify_one();
 }
 
+void Reconciler::set_shares(std::shared_ptr<const GatewayShares> shares) {
+    const std::lock_guard lock(input_mutex_);
+    inputs_.shares.emplace(std::move(shares));
+    inputs_.note_arrival();
+    input_ready_.notify_one();
+}
+
 void Reconciler::answer_for(std::shared_ptr<const route::LinkVips> vips) {
     const std::lock_guard lock(input_mutex_);
     inputs_.link_vips.emplace(std::move(vips));
@@ -260,7 +271,11 @@ void Reconciler::process(Inputs inputs) {
             state_.mirror = std::move(inputs.mirror);
             change = take_over(*state_.mirror);
         }
-        if (!answers.empty() || change.addresses || !inputs.health.empty()) {
+        if (inputs.shares) {
+            take_over(std::move(*inputs.shares));
+            follow_linux(*state_.mirror);
+        }
+        if (!answers.empty() || change.addresses || !inputs.health.empty() || inputs.shares) {
             recompile(all_touched);
             publication = Publication{state_.compiler.compiled(), state_.compiler.changes().services,
                                       state_.environment.node_eligible,
@@ -322,10 +337,19 @@ void Reconciler::process(Inputs inputs) {
     }
 }
 
+void Reconciler::follow_linux(const drivers::MirroredState& mirror) {
+    parts_.follow_linux(mirror,
+                        parts_.has_snat_addresses() ? drivers::host_addresses() : std::vector<IpAddr>{});
+}
+
+void Reconciler::take_over(std::shared_ptr<const GatewayShares> shares) {
+    state_.shares = std::move(shares);
+    parts_.set_shares(state_.shares);
+}
+
 // Updates routes, source addresses and the identity from the state of Linux.
 Reconciler::IdentityChange Reconciler::take_over(const drivers::MirroredState& mirror) {
-    parts_.follow_linux(mirror, options_.snapshots.snat_addresses.empty() ? std::vector<IpAddr>{}
-                                                                          : drivers::host_addresses());
+    follow_linux(mirror);
     const auto replace = [](auto& held, auto now) {
         const bool differs = held != now;
         held = std::move(now);
@@ -344,7 +368,7 @@ Reconciler::IdentityChange Reconciler::take_over(const drivers::MirroredState& m
 void Reconciler::recompile(std::span<const model::ServiceKey> touched) {
     parts_.follow_pod_cidrs(state_.environment.pod_cidrs, state_.compiler.ids().services.size() == 0);
     state_.compiler.run({state_.asked, state_.environment.node_ports, state_.identity.addresses,
-                         acceptance_.affinity_ended(), state_.health},
+                         acceptance_.affinity_ended(), state_.health, state_.shares},
                         touched);
     acceptance_.forget_affinity_ended();
     issue(keeper_.follow(state_.compiler.changes(), *state_.compiler.compiled(), state_.compiler.ids(),

@@ -7,6 +7,7 @@
 //   stream --submit()--> [updates] --+
 //                                    +--> accept -> compile -> Snapshot -> publish -> Applied, last-good file
 //   netlink -mirrored()-> [newest] --+                          (waits for all workers)
+//   plan of shares - set_shares() ---+
 //   clock -- end of a drain ---------+   (FlowKeeper)
 #pragma once
 
@@ -64,6 +65,7 @@ struct ReconcilerState : AcceptedState {
     std::chrono::steady_clock::time_point applied_at;
     std::chrono::system_clock::time_point applied_on;  // the same moment
     ProbeResults health;
+    std::shared_ptr<const GatewayShares> shares;  // null: none
     Compiler compiler;
     std::shared_ptr<const drivers::MirroredState> mirror = std::make_shared<drivers::MirroredState>();
 };
@@ -113,6 +115,8 @@ class Reconciler {
     // Prefixes of the sources whose packets are dropped from now on; empty: none. Any thread, also before
     // begin().
     void block(route::PrefixSet sources);
+    // The shares of several gateways from now on; null: none. Any thread, also before begin().
+    void set_shares(std::shared_ptr<const GatewayShares> shares);
     // The VIPs that workers answer ARP and ND for from now on; null: none. Any thread.
     void answer_for(std::shared_ptr<const route::LinkVips> vips);
     // Those that every running worker has now; null: none. Any thread.
@@ -165,6 +169,7 @@ class Reconciler {
         std::vector<std::pair<model::ServiceKey, SharedHealth>> health;
         std::optional<route::PrefixSet> blocked;
         std::optional<std::shared_ptr<const route::LinkVips>> link_vips;
+        std::optional<std::shared_ptr<const GatewayShares>> shares;
         bool again = false;
         std::optional<std::chrono::steady_clock::time_point> since;  // arrival of the first input
         void note_arrival();
@@ -180,6 +185,8 @@ class Reconciler {
     void run();
     void process(Inputs inputs);
     IdentityChange take_over(const drivers::MirroredState& mirror);
+    void follow_linux(const drivers::MirroredState& mirror);
+    void take_over(std::shared_ptr<const GatewayShares> shares);
     void recompile(std::span<const model::ServiceKey> touched);
     void issue(const std::vector<conn::FlowOrder>& orders);
     std::unique_ptr<config::Snapshot> snapshot() const;

@@ -10,10 +10,10 @@ namespace penstock::gateway {
 void SnapshotAssembly::follow_linux(const drivers::MirroredState& mirror, const std::vector<IpAddr>& host) {
     routes_ = route::RouteTable::build(mirror.routes, mirror.neighbours, mirror.addresses, mirror.ports,
                                        mirror.vips);
-    nat::SnatConfig snat{
-        .addresses = snat_addresses(options_.snat_addresses, options_.twins, mirror.addresses, host),
-        .ports = options_.snat_ports,
-        .host_ephemeral = options_.host_ephemeral};
+    nat::SnatConfig snat{.addresses = snat_addresses(options_.snat_addresses, options_.twins,
+                                                     mirror.addresses, host, snat_of_shares(shares_.get())),
+                         .ports = options_.snat_ports,
+                         .host_ephemeral = options_.host_ephemeral};
     if (snat != *snat_) {
         snat_ = std::make_shared<const nat::SnatConfig>(std::move(snat));
     }

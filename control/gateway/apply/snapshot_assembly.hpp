@@ -4,6 +4,7 @@
 // state of Linux that the workers need.
 //
 //   Linux (mirror) ------> routes, SNAT addresses --+
+//   plan of shares ------>          SNAT addresses -+
 //   Pod CIDRs -----------> cluster clients ---------+
 //   compiled services ---> idle limits -------------+--> assemble() --> Snapshot
 //   FlowKeeper ----------> flow orders -------------+
@@ -20,6 +21,7 @@
 
 #include "control/gateway/compile/compile.hpp"
 #include "control/gateway/compile/port_addresses.hpp"
+#include "control/gateway/shares/share_snat.hpp"
 #include "dataplane/config/snapshot.hpp"
 #include "drivers/host/netlink_mirror.hpp"
 
@@ -40,6 +42,12 @@ class SnapshotAssembly {
     // Updates routes and source addresses from the state of Linux. `host`: the addresses of the host's
     // interfaces. They are used only if SNAT addresses are configured.
     void follow_linux(const drivers::MirroredState& mirror, const std::vector<IpAddr>& host);
+    // The shares of several gateways from the next follow_linux() on; null: none.
+    void set_shares(std::shared_ptr<const GatewayShares> shares) { shares_ = std::move(shares); }
+    // Whether SNAT addresses are configured, by options or by shares.
+    [[nodiscard]] bool has_snat_addresses() const {
+        return !options_.snat_addresses.empty() || !snat_of_shares(shares_.get()).empty();
+    }
     // `is_first`: no Service had an id before.
     void follow_pod_cidrs(const std::vector<Prefix>& pod_cidrs, bool is_first);
     // Follows the last run of the compiler. A removed Service leaves its limit to its remaining flows. A
@@ -58,6 +66,7 @@ class SnapshotAssembly {
 
  private:
     const Options options_;
+    std::shared_ptr<const GatewayShares> shares_;  // null: none
     std::shared_ptr<const route::RouteTable> routes_ = std::make_shared<route::RouteTable>();
     std::shared_ptr<const nat::SnatConfig> snat_ = std::make_shared<nat::SnatConfig>();
     std::shared_ptr<const lb::ClusterClients> cluster_clients_ = std::make_shared<lb::ClusterClients>();

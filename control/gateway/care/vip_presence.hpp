@@ -59,6 +59,7 @@ struct VipView {
     std::string reason;        // why it is not present, or not as wanted; "": it is
     bool has_foreign_route = false;
     bool is_of_others = false;  // by the plan of shares, other gateways announce it
+    bool is_vip = true;         // false: it is only a SNAT address of a share
     bool operator==(const VipView&) const = default;
 };
 inline constexpr const char* kVipOfHost = "the address belongs to the gateway host";

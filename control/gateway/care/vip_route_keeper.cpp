@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <ranges>
 #include <utility>
 
+#include "control/gateway/shares/share_snat.hpp"
 #include "control/log/log.hpp"
 
 namespace penstock::gateway {
@@ -163,6 +165,7 @@ std::vector<VipRouteChange> vip_route_changes(const std::set<VipRoute>& present,
 
 void VipRouteKeeper::set(const lb::ServiceTable& table) {
     served_ = served_vips(table, options_.withdraw_empty);
+    has_configuration_ = true;
     is_planned_ = false;
 }
 
@@ -210,9 +213,11 @@ std::vector<VipRouteChange> VipRouteKeeper::changes(Clock::time_point now) const
 
 void VipRouteKeeper::plan(const drivers::MirroredState& mirror, std::span<const PortState> ports,
                           const Wish& wish) {
-    planned_ = plan_vips({served_, options_.twins, ports, mirror});
+    const std::vector<ServedVip> all = addresses(wish);
+    planned_ = plan_vips({all, options_.twins, ports, mirror});
     wanted_.clear();
     for (PlannedVip& vip : planned_) {
+        vip.is_vip = std::ranges::binary_search(served_, vip.address, {}, &ServedVip::address);
         if (vip.port.is_set() && !wish.withheld.empty()) {
             vip.port = {};
             vip.reason = wish.withheld;
@@ -233,9 +238,26 @@ void VipRouteKeeper::plan(const drivers::MirroredState& mirror, std::span<const 
     changed_ = true;
 }
 
+std::vector<ServedVip> VipRouteKeeper::addresses(const Wish& wish) const {
+    if (wish.shares == nullptr || !has_configuration_) {
+        return served_;
+    }
+    std::map<IpAddr, ServedVip> all;
+    for (const IpAddr& snat : announced_snat(*wish.shares)) {
+        all.emplace(snat, ServedVip{.address = snat});
+    }
+    for (const ServedVip& vip : served_) {
+        all.emplace(vip.address, vip);
+    }
+    std::vector<ServedVip> sorted;
+    sorted.reserve(all.size());
+    std::ranges::copy(std::views::values(all), std::back_inserter(sorted));
+    return sorted;
+}
+
 void VipRouteKeeper::find_conflicts(const drivers::MirroredState& mirror) {
     std::vector<IpAddr> found;
-    for (const ServedVip& vip : served_) {
+    for (const PlannedVip& vip : planned_) {
         const auto prefix = Prefix::make(vip.address, static_cast<unsigned>(vip.address.bits()));
         const auto foreign = std::ranges::equal_range(mirror.routes, *prefix, {}, &route::Route::destination);
         if (!foreign.empty()) {
@@ -392,6 +414,7 @@ std::vector<VipView> VipRouteKeeper::views() const {
         }
         view.has_foreign_route = std::ranges::binary_search(conflicts_, vip.address);
         view.is_of_others = vip.is_of_others;
+        view.is_vip = vip.is_vip;
     }
     return views;
 }

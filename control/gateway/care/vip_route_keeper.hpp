@@ -5,8 +5,9 @@
 // periodically. Only the difference is applied: a VIP's old route is removed when Linux has its new one.
 //
 //   served VIPs --+
-//   ports, twins -+--> plan_vips() --> wanted --+--> vip_route_changes() --> VipRoutes::apply()
-//   level, shares +                    present -+
+//   SNAT of shares+--> plan_vips() --> wanted --+--> vip_route_changes() --> VipRoutes::apply()
+//   ports, twins -+                    present -+
+//   level, shares +
 #pragma once
 
 #include <chrono>
@@ -40,6 +41,7 @@ struct PlannedVip {
     std::string reason;  // then: why
     uint32_t metric = 0;
     bool is_of_others = false;  // by the plan of shares
+    bool is_vip = true;         // false: it is only a SNAT address of a share
 };
 
 struct VipPlanInputs {
@@ -102,7 +104,8 @@ class VipRouteKeeper {
         uint32_t metric = kServeMetric;
         std::string withheld;  // why no VIP is announced; "": they are
         // The shares of several gateways; null: all VIPs are this gateway's. An heir has kStandByMetric in
-        // place of kServeMetric.
+        // place of kServeMetric. SNAT addresses of shares have routes as VIPs have, also without a Service,
+        // from the first set() on.
         std::shared_ptr<const GatewayShares> shares = {};
     };
     // One round. True: more changes are pending, call again at once. `mirror` supplies default routes,
@@ -115,9 +118,11 @@ class VipRouteKeeper {
     [[nodiscard]] bool has_routes() const noexcept { return !present_.empty(); }
     // The VIPs of the configuration, sorted.
     [[nodiscard]] std::span<const ServedVip> served() const noexcept { return served_; }
-    // One for each VIP of the configuration, sorted.
+    // One for each VIP of the configuration, and for each SNAT address of a share in which the gateway has a
+    // role, sorted.
     [[nodiscard]] std::vector<VipView> views() const;
-    // VIPs that another program has a route for, of any metric; sorted. Its route is left alone.
+    // Addresses of views() that another program has a route for, of any metric; sorted. Its route is left
+    // alone.
     [[nodiscard]] const std::vector<IpAddr>& conflicts() const noexcept { return conflicts_; }
     // Whether views() or conflicts() may have changed since the last call.
     [[nodiscard]] bool take_changed() noexcept { return std::exchange(changed_, false); }
@@ -129,6 +134,8 @@ class VipRouteKeeper {
         bool is_removal = false;
     };
     void plan(const drivers::MirroredState& mirror, std::span<const PortState> ports, const Wish& wish);
+    // The VIPs of the configuration and the SNAT addresses of shares, each address once, sorted.
+    [[nodiscard]] std::vector<ServedVip> addresses(const Wish& wish) const;
     void find_conflicts(const drivers::MirroredState& mirror);
     bool read(Clock::time_point now);
     [[nodiscard]] std::vector<drivers::VipRouteChange> changes(Clock::time_point now) const;
@@ -141,6 +148,7 @@ class VipRouteKeeper {
     [[nodiscard]] std::string twin_name(NicPortId port) const;
 
     const VipRouteOptions options_;
+    bool has_configuration_ = false;
     std::vector<ServedVip> served_;
     std::vector<PlannedVip> planned_;
     std::vector<drivers::VipRoute> wanted_;  // sorted

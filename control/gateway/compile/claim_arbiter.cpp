@@ -162,6 +162,12 @@ void ClaimArbiter::touch_node_ports() {
     }
 }
 
+void ClaimArbiter::touch_exact() {
+    for (const auto& [claim, interest] : exact_) {
+        touched_.insert(claim);
+    }
+}
+
 void ClaimArbiter::forget_touched() {
     for (const FrontendKey& claim : touched_) {
         Interests& interests = interests_of(claim);

@@ -118,6 +118,7 @@ class ClaimArbiter {
     // of forget_touched().
     [[nodiscard]] const FrontendKeySet& touched() const noexcept { return touched_; }
     void touch_node_ports();
+    void touch_exact();
     // Empties touched(), and frees the memory of claims without any interest.
     void forget_touched();
 

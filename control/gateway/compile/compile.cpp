@@ -7,6 +7,7 @@
 
 #include "control/gateway/compile/backend_sets.hpp"
 #include "control/gateway/compile/port_addresses.hpp"
+#include "control/gateway/shares/share_snat.hpp"
 #include "dataplane/base/check.hpp"
 
 namespace penstock::gateway {
@@ -282,6 +283,10 @@ void Compiler::release_ids(const Programmed& before, const Programmed& now) {
 }
 
 void Compiler::place_rows(const CompileInput& input) {
+    if (input.shares != shares_) {
+        shares_ = input.shares;
+        arbiter_.touch_exact();  // the SNAT addresses of a VIP
+    }
     for (const FrontendKey& claim : arbiter_.touched()) {
         if (!claim.node_port) {
             count_vip(claim);
@@ -343,7 +348,9 @@ void Compiler::place_row(const IpAddr& address, L4Port l4_port, Protocol protoco
                 .set = winner.frontend->set,
                 .service = programmed.service,
                 .filter = winner.frontend->filtered ? programmed.filter : nullptr,
-                .inside_set = winner.frontend->inside_set});
+                .inside_set = winner.frontend->inside_set,
+                .snat_group =
+                    is_vip_class(winner.frontend->cls) ? snat_group_of(shares_.get(), address) : uint8_t{0}});
 }
 
 Compiler::Winner Compiler::winner_of(const FrontendKey& claim) const {

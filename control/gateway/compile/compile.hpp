@@ -7,6 +7,7 @@
 //   Desired services ---+
 //   NodePort rule ------+--> Compiler --> ServiceTable (all frontends, NodePorts filled in), the versions in
 //   own addresses ------+     keeps claims and ids between runs         force, and the refusals
+//   plan of shares -----+
 //
 // Claims are granted by the arbiter (claim_arbiter.hpp) in order of rank: first service ports that were in
 // force before the run, by key; then the new ones, by key (GEN-009). A service port can therefore only lose
@@ -31,6 +32,7 @@
 #include "control/gateway/compile/endpoint_health.hpp"
 #include "control/gateway/compile/id_map.hpp"
 #include "control/gateway/compile/shared_map.hpp"
+#include "control/gateway/shares/gateway_shares.hpp"
 #include "control/model/desired.hpp"
 #include "control/model/refusal.hpp"
 #include "dataplane/lb/service_table.hpp"
@@ -82,6 +84,7 @@ struct CompileInput {
     // previous run (AFF-007).
     std::span<const model::ServiceKey> forgotten = {};
     const ProbeResults& health = kNoProbeResults;
+    std::shared_ptr<const GatewayShares> shares = nullptr;  // null: none
 };
 
 class Compiler {
@@ -156,6 +159,7 @@ class Compiler {
     // NodePorts that have an owner and an address that serves them.
     FrontendKeySet declared_node_ports_;
     std::vector<IpAddr> node_port_addresses_;  // addresses that serve NodePorts now; sorted
+    std::shared_ptr<const GatewayShares> shares_;
     std::unordered_set<PortRecord*> short_of_ids_;
     bool was_released_ = false;  // ids were released since service ports short of ids were considered
 

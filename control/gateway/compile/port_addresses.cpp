@@ -91,24 +91,34 @@ std::vector<IpAddr> node_port_addresses(const model::NodePortAddresses& rule,
 std::vector<nat::SnatAddress> snat_addresses(const std::vector<IpAddr>& given,
                                              const std::vector<TwinAddresses>& twins,
                                              const std::vector<route::LocalAddress>& present,
-                                             const std::vector<IpAddr>& elsewhere) {
+                                             const std::vector<IpAddr>& elsewhere,
+                                             std::vector<nat::SnatAddress> of_shares) {
     std::vector<nat::SnatAddress> out;
+    // On a twin or elsewhere on the host (for example loopback). Linux opens connections from it too.
+    const auto is_of_host = [&](const IpAddr& address) {
+        return std::ranges::find(present, address, &route::LocalAddress::address) != present.end() ||
+               contains(elsewhere, address);
+    };
     for (const IpAddr& address : given) {
-        // On a twin or elsewhere on the host (for example loopback). Linux opens connections from it too.
-        const bool of_host =
-            std::ranges::find(present, address, &route::LocalAddress::address) != present.end() ||
-            std::ranges::find(elsewhere, address) != elsewhere.end();
-        out.push_back({.address = address, .egress = {}, .shared_with_host = of_host});
+        out.push_back({.address = address, .egress = {}, .shared_with_host = is_of_host(address)});
     }
     for (const IpFamily family : {IpFamily::V4, IpFamily::V6}) {
         if (std::ranges::find(given, family, &IpAddr::family) != given.end()) {
             continue;
         }
         for (uint8_t port = 0; port < twins.size(); ++port) {
-            if (const auto address = first_global(twins[port], by_preference(present, {port}), family)) {
+            std::vector<IpAddr> candidates = by_preference(present, {port});
+            std::erase_if(candidates, [&](const IpAddr& candidate) {
+                return std::ranges::find(of_shares, candidate, &nat::SnatAddress::address) != of_shares.end();
+            });
+            if (const auto address = first_global(twins[port], candidates, family)) {
                 out.push_back({.address = *address, .egress = {port}, .shared_with_host = true});
             }
         }
+    }
+    for (nat::SnatAddress& address : of_shares) {
+        address.shared_with_host = is_of_host(address.address);
+        out.push_back(address);
     }
     out.resize(std::min<size_t>(out.size(), limits::kSnatAddressesMax));
     return out;

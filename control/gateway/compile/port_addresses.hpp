@@ -32,10 +32,12 @@ struct TwinAddresses {
 // The addresses of --snat-address. For a family without any: the first global address of each twin. This is
 // the first configured address that Linux still has there, otherwise the smallest, with addresses in a subnet
 // before a single /32 or /128 (a VIP). At most limits::kSnatAddressesMax. `elsewhere`: addresses of the
-// host's other interfaces. A given SNAT address among them is shared with the host.
+// host's other interfaces. A given SNAT address among them is shared with the host. `of_shares`: addresses
+// that follow them; no default address is one of these.
 [[nodiscard]] std::vector<nat::SnatAddress> snat_addresses(const std::vector<IpAddr>& given,
                                                            const std::vector<TwinAddresses>& twins,
                                                            const std::vector<route::LocalAddress>& present,
-                                                           const std::vector<IpAddr>& elsewhere = {});
+                                                           const std::vector<IpAddr>& elsewhere = {},
+                                                           std::vector<nat::SnatAddress> of_shares = {});
 
 }  // namespace penstock::gateway

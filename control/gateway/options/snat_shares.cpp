@@ -45,6 +45,22 @@ Result<std::string> check_snat_shares(nat::PortRange ports, nat::PortRange host_
     return "";
 }
 
+std::string remark_on_heirs_ports(nat::PortRange ports, unsigned workers) {
+    const nat::ReplyOwner owner{.workers = workers, .secret = {}};
+    std::vector<bool> has_port(workers);
+    for (unsigned port = ports.first; port <= ports.last; ++port) {
+        if ((nat::ports_in_block(nat::PortPart::Heir) >> port % nat::kPortsPerBlock & 1) != 0) {
+            has_port[owner.of_snat_port(static_cast<L4Port>(port)).value] = true;
+        }
+    }
+    const auto without = std::ranges::find(has_port, false) - has_port.begin();
+    return without == static_cast<std::ptrdiff_t>(workers)
+               ? ""
+               : "--snat-ports: " + range_text(ports) + " leaves worker " + std::to_string(without) +
+                     " without a port as the heir of a share, because heirs use every eighth port; new flows "
+                     "that need such a port are dropped";
+}
+
 std::string remark_on_hashed_shares(const nat::ReplyHash& hash, NicPortId port, nat::PortRange ports,
                                     unsigned workers) {
     const auto entries = static_cast<uint32_t>(hash.worker_of.size());

@@ -25,4 +25,8 @@ namespace penstock::gateway {
 [[nodiscard]] std::string remark_on_hashed_shares(const nat::ReplyHash& hash, NicPortId port,
                                                   nat::PortRange ports, unsigned workers);
 
+// A warning for the log if a worker owns no port of `ports` that a gateway uses as the heir of a share, which
+// is every eighth (nat::PortPart::Heir); "" if each worker owns one. For gateways with a plan of shares.
+[[nodiscard]] std::string remark_on_heirs_ports(nat::PortRange ports, unsigned workers);
+
 }  // namespace penstock::gateway

@@ -10,6 +10,7 @@
 #include "control/gateway/program/flow_exporter.hpp"
 #include "control/gateway/program/twin_thread.hpp"
 #include "control/gateway/program/watched_loops.hpp"
+#include "control/gateway/shares/share_snat.hpp"
 #include "control/gateway/upgrade/step_names.hpp"
 #include "control/gateway/views/metrics_reading.hpp"
 #include "control/log/log.hpp"
@@ -114,9 +115,15 @@ void Daemon::publish(std::unique_ptr<config::Snapshot> next) {
     }
 }
 
-// Addresses that Linux has on the twins now, and SNAT addresses.
+// Addresses that Linux has on the twins now, and SNAT addresses, also those of shares.
 std::vector<IpAddr> Daemon::own_addresses() const {
     std::vector<IpAddr> own = options_.snat_addresses;
+    if (plan_watch_ != nullptr) {
+        const auto shares = plan_watch_->shares();
+        for (const nat::SnatAddress& address : snat_of_shares(shares.get())) {
+            own.push_back(address.address);
+        }
+    }
     for (const PortOption& port : options_.ports) {
         for (const auto& address : port.addresses) {
             own.push_back(address.address);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "control/gateway/program/daemon.hpp"
+#include "control/gateway/shares/share_snat.hpp"
 #include "control/log/log.hpp"
 
 namespace penstock::gateway {
@@ -19,16 +20,22 @@ bool has_tcp(const Options& options) {
 }  // namespace
 
 // Before a successor takes over: a file without a valid plan ends it while the former process forwards.
-// Called again if the state has changed since.
+// Called again if the state has changed since, with another reconciler.
 Status Daemon::read_shares() {
-    if (options_.shares.empty() || plan_watch_ != nullptr) {
+    if (options_.shares.empty()) {
         return {};
     }
-    PENSTOCK_TRY_IN(
-        "--shares", plan_watch_,
-        PlanWatch::open({.file = options_.shares,
-                         .saved = options_.state_file.empty() ? "" : options_.state_file + ".shares",
-                         .gateway_name = options_.identity.gateway_name}));
+    if (plan_watch_ == nullptr) {
+        PENSTOCK_TRY_IN(
+            "--shares", plan_watch_,
+            PlanWatch::open(
+                {.file = options_.shares,
+                 .saved = options_.state_file.empty() ? "" : options_.state_file + ".shares",
+                 .gateway_name = options_.identity.gateway_name,
+                 .obstacle = [given = options_.snat_addresses, ports = options_.ports.size()](
+                                 const shares::Plan& plan) { return snat_obstacle(plan, given, ports); }}));
+    }
+    reconciler_->set_shares(plan_watch_->shares());
     return {};
 }
 
@@ -39,6 +46,7 @@ void Daemon::follow_shares() {
     }
     caretaker_->set_shares(plan_watch_->shares());
     const auto started = plan_watch_->start([this](const std::shared_ptr<const GatewayShares>& shares) {
+        reconciler_->set_shares(shares);
         caretaker_->set_shares(shares);
         share_copies_->set_plan(shares);
     });

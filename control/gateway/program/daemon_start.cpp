@@ -49,7 +49,11 @@ Status Daemon::plan_workers() {
     PENSTOCK_TRY(host_ephemeral_, drivers::host_ephemeral_range());
     PENSTOCK_TRY(auto shares, check_snat_shares(options_.snat_ports, host_ephemeral_,
                                                 static_cast<unsigned>(cores_.worker_cpus.size())));
-    for (const std::string& remark : {cores_.remark, shares}) {
+    const std::string heir =
+        options_.shares.empty()
+            ? ""
+            : remark_on_heirs_ports(options_.snat_ports, static_cast<unsigned>(cores_.worker_cpus.size()));
+    for (const std::string& remark : {cores_.remark, shares, heir}) {
         if (!remark.empty()) {
             log::get("control").warn("{}", remark);
         }
@@ -127,6 +131,7 @@ Status Daemon::load_last_good() {
                                         .host_ephemeral = host_ephemeral_,
                                         .packets = options_.packets},
                           .state_file = options_.state_file});
+    PENSTOCK_TRY_STATUS(read_shares());
     std::optional<LastGood> last_good;
     loaded_ = version_of(options_.state_file);
     if (!options_.state_file.empty()) {
@@ -137,7 +142,6 @@ Status Daemon::load_last_good() {
         log::get("control").info("{} prefixes are blocked by {}", list.prefixes().size(), options_.blocklist);
         reconciler_->block(std::move(list));
     }
-    PENSTOCK_TRY_STATUS(read_shares());
     initial_ = reconciler_->begin(std::move(last_good),
                                   std::make_shared<const drivers::MirroredState>(mirror_->state()));
     handover_.note_step(step::kCompiled);

@@ -18,6 +18,7 @@
 
 #include "control/base/host_port.hpp"
 #include "control/gateway/rules/blocklist.hpp"
+#include "control/gateway/shares/share_snat.hpp"
 #include "control/host/core_plan.hpp"
 #include "control/host/pmd_library.hpp"
 #include "control/shares/plan_text.hpp"
@@ -171,6 +172,10 @@ std::vector<std::string> check_environment(const Options& options, const Machine
     if (!options.shares.empty() && options.action == Options::Action::Check) {
         if (const auto plan = shares::read_plan(options.shares); !plan) {
             lines.push_back("--shares: " + plan.error().what);
+        } else if (const std::string obstacle =
+                       snat_obstacle(*plan, options.snat_addresses, options.ports.size());
+                   !obstacle.empty()) {
+            lines.push_back("--shares: " + options.shares + ": " + obstacle);
         }
     }
     if (!options.blocklist.empty()) {

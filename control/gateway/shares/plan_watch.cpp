@@ -24,14 +24,17 @@ Result<std::unique_ptr<PlanWatch>> PlanWatch::open(Options options) {
     std::unique_ptr<PlanWatch> watch(new PlanWatch(std::move(options)));
     std::optional<shares::Plan> saved;
     if (const std::string& path = watch->options_.saved; !path.empty()) {
-        if (auto plan = shares::read_plan(path)) {
+        const auto text = shares::read_plan_text(path);
+        auto plan = text ? watch->parse(*text) : std::unexpected(text.error());
+        if (plan) {
             saved = std::move(*plan);
         } else if (plan.error().code != Errc::NotFound) {
-            log::get("control").warn("the saved plan of shares cannot be used: {}", plan.error().what);
+            log::get("control").warn("the saved plan of shares cannot be used: {}",
+                                     text ? path + ": " + plan.error().what : plan.error().what);
         }
     }
     const auto text = shares::read_plan_text(watch->options_.file);
-    auto plan = text ? shares::parse_plan(*text) : std::unexpected(text.error());
+    auto plan = text ? watch->parse(*text) : std::unexpected(text.error());
     if (!plan && text) {
         plan = in_context(watch->options_.file.string(), plan.error());
     }
@@ -78,6 +81,14 @@ std::string PlanWatch::fault() const {
     return fault_.empty() ? save_fault_ : fault_;
 }
 
+Result<shares::Plan> PlanWatch::parse(const std::string& text) const {
+    PENSTOCK_TRY(shares::Plan plan, shares::parse_plan(text));
+    if (const std::string obstacle = options_.obstacle ? options_.obstacle(plan) : ""; !obstacle.empty()) {
+        return fail(Errc::InvalidArgument, obstacle);
+    }
+    return plan;
+}
+
 void PlanWatch::look(FileFollower::Report report) {
     const auto text = shares::read_plan_text(options_.file);
     if (!text) {
@@ -88,7 +99,7 @@ void PlanWatch::look(FileFollower::Report report) {
         return;
     }
     seen_ = *text;
-    const auto plan = shares::parse_plan(*text);
+    const auto plan = parse(*text);
     const std::string old = plan ? why_not_newer(shares()->plan(), *plan) : std::string();
     if (!plan || !old.empty()) {
         return note(options_.file.string() + ": " + (plan ? old : plan.error().what), report);

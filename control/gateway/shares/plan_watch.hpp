@@ -28,6 +28,8 @@ class PlanWatch {
         std::filesystem::path file;
         std::string saved;  // path; "": the plan is not saved
         std::string gateway_name;
+        // Why this gateway cannot apply a valid plan; "": it can. Null: it can apply each one.
+        std::function<std::string(const shares::Plan&)> obstacle = {};
     };
     // Reads the file and the saved plan, and selects the newer valid one. Errors are those of the file, if no
     // plan is saved.
@@ -52,6 +54,8 @@ class PlanWatch {
 
  private:
     explicit PlanWatch(Options options) : options_(std::move(options)) {}
+    // A valid plan that this gateway can apply.
+    [[nodiscard]] Result<shares::Plan> parse(const std::string& text) const;
     void look(FileFollower::Report report);
     void put_in_force(shares::Plan plan);
     void save(const std::string& text);

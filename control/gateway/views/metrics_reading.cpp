@@ -19,6 +19,9 @@ std::optional<metrics::VipReading> vip_reading(const VipReport& report) {
         out.routes = {{kServeMetric, 0}, {kStandByMetric, 0}, {kDrainMetric, 0}};
     }
     for (const VipView& vip : report.vips) {
+        if (!vip.is_vip) {
+            continue;
+        }
         out.conflicts += vip.has_foreign_route ? 1 : 0;
         if (!vip.is_present) {
             ++(vip.is_of_others ? out.others : out.absent);

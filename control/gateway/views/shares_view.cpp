@@ -88,6 +88,9 @@ v1::ListSharesResponse StatusView::shares() const {
         for (const Prefix& vips : share.vips) {
             message.add_vips(vips.to_string());
         }
+        for (const IpAddr& snat : share.snat) {
+            message.add_snat(snat.to_string());
+        }
         v1::PlannedGateway& primary = *gateways.at(share.primary);
         primary.set_primary_of(primary.primary_of() + 1);
         if (!share.heir.empty()) {
@@ -96,6 +99,9 @@ v1::ListSharesResponse StatusView::shares() const {
         }
     }
     for (const VipView& vip : running_.caretaker.vips()->vips) {
+        if (!vip.is_vip) {
+            continue;
+        }
         v1::Share& share = *out.mutable_shares(own->share_of(vip.address));
         share.set_served(share.served() + 1);
         share.set_announced(share.announced() + (vip.is_present ? 1 : 0));

@@ -71,6 +71,7 @@ v1::ListVipsResponse StatusView::vips() const {
         message.set_metric(vip.metric);
         message.set_reason(vip.reason);
         message.set_foreign_route(vip.has_foreign_route);
+        message.set_snat(!vip.is_vip);
     }
     return out;
 }

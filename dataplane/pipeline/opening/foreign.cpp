@@ -51,9 +51,11 @@ std::optional<ForeignRefusal> examine_foreign(const WorkerContext& ctx, const co
         }
         connection.snat_index = static_cast<uint8_t>(address - &config.addresses[0]);
         const nat::PoolKey key = pool_key(connection);
-        // A NodePort that is declared later does not end the connections that use its number.
-        const nat::PortRules rules =
+        // A NodePort that is declared later does not end the connections that use its number. Ports of both
+        // parts: another gateway may have opened the flow, or the role in the share has changed.
+        nat::PortRules rules =
             nat::rules_towards(ctx.snat_ports, config, connection.snat_index, nat::HostPorts{}, key);
+        rules.in_block = nat::ports_in_block(nat::PortPart::All);
         if (!rules.is_usable(reverse.destination_port)) {
             return ForeignRefusal::NoSnatPort;
         }

@@ -51,8 +51,12 @@ bool begin_search(WorkerContext& ctx, const FlowKey& forward, Opening& opening) 
     if (opening.hop == nullptr) {
         return false;
     }
-    const nat::BindRequest request{opening.backend->address, opening.backend->port, forward.protocol,
-                                   opening.hop->egress, ctx.owner.client_hash(forward.source)};
+    const nat::BindRequest request{opening.backend->address,
+                                   opening.backend->port,
+                                   forward.protocol,
+                                   opening.hop->egress,
+                                   ctx.owner.client_hash(forward.source),
+                                   opening.frontend->snat_group};
     const nat::HostPorts host{ctx.snapshot->services->node_port_bits(forward.protocol),
                               static_cast<uint32_t>(ctx.snapshot->generation)};
     std::construct_at(&opening.search, ctx.snat_ports, *ctx.snapshot->snat, host, request);

@@ -362,6 +362,42 @@ TEST_F(Adoption, NeedsASnatPortOfItsOwn) {
                 NotAdopted::NoSnatPort);
 }
 
+// The role in the share has changed, or another gateway opened the flow.
+TEST_F(Adoption, TakesSnatPortsOfBothPartsOfAShare) {
+    const IpAddr shared = IpAddr::v4(198, 51, 200, 3);
+    const auto of_part = [&](nat::PortPart part) {
+        return VirtualGateway::Options{
+            .more_snat = {{.address = shared, .egress = {}, .group = 4, .part = part}}};
+    };
+    TestService in_share = web();
+    in_share.snat_group = 4;
+    for (const nat::PortPart before : {nat::PortPart::Primary, nat::PortPart::Heir}) {
+        VirtualGateway opener(of_part(before));
+        opener.publish({in_share});
+        for (uint16_t port = 40'000; port < 40'040; ++port) {
+            ASSERT_EQ(opener.send(segment(port, "S")).verdict, Verdict::Transmit);
+        }
+        for (const nat::PortPart after : {nat::PortPart::Primary, nat::PortPart::Heir, nat::PortPart::None}) {
+            VirtualGateway heir(of_part(after));
+            heir.publish({after == nat::PortPart::None ? web() : in_share});
+            const Left left(opener, heir);
+            const adopt::Report report = heir.adopt(left.tables, opener);
+            expect_lost(report, NotAdopted::NoSnatPort, 0);
+            ASSERT_EQ(heir.connections(), 40U);
+            const packet::FlowKey reverse = heir.worker(0).connections.connection({0}).reverse;
+            EXPECT_EQ(reverse.destination, shared);
+            EXPECT_EQ(reverse.destination_port % 8 == 7, before == nat::PortPart::Heir);
+            // A new flow has a port of the new part.
+            const Outcome opened = heir.send(segment(50'000, "S"));
+            ASSERT_EQ(opened.verdict, Verdict::Transmit);
+            EXPECT_EQ(key_of(opened.frame).source, after == nat::PortPart::None ? kClusterAddress : shared);
+            if (after != nat::PortPart::None) {
+                EXPECT_EQ(key_of(opened.frame).source_port % 8 == 7, after == nat::PortPart::Heir);
+            }
+        }
+    }
+}
+
 TEST_F(Adoption, TakesATupleOnce) {
     open();
     VirtualGateway heir;

@@ -50,7 +50,7 @@ TEST(SnatUse, BusiestEndpointIsCountedByAddressPortAndProtocol) {
     SnatCensus census(config(), node_ports);
     const auto count = [&census](const PoolKey& key, int times) {
         for (int i = 0; i < times; ++i) {
-            census.count(key);
+            census.count(key, 1'024);
         }
     };
     count({kOwn, kEndpoint, 80, Protocol::Tcp}, 3);
@@ -69,6 +69,21 @@ TEST(SnatUse, BusiestEndpointIsCountedByAddressPortAndProtocol) {
     EXPECT_EQ(uses[2].busiest_endpoint, 0u);
     EXPECT_EQ(uses[3].in_use, 2u);
     EXPECT_EQ(uses[3].busiest_endpoint, 2u);
+}
+
+TEST(SnatUse, PortsOfAShareAreThoseOfTheGatewaysPart) {
+    const SnatConfig both{.addresses = {{.address = kOwn, .group = 1, .part = PortPart::Primary},
+                                        {.address = kShared, .group = 2, .part = PortPart::Heir}},
+                          .ports = {1'024, 65'535}};
+    SnatCensus census(both, [](Protocol) { return nullptr; });
+    // The last one was opened by the other gateway.
+    for (const L4Port port : {L4Port{1'024}, L4Port{1'025}, L4Port{1'031}}) {
+        census.count({kOwn, kEndpoint, 80, Protocol::Tcp}, port);
+        census.count({kShared, kEndpoint, 80, Protocol::Tcp}, port);
+    }
+    const auto& uses = census.result();
+    EXPECT_EQ(uses[0], (SnatUse{kOwn, Protocol::Tcp, 56'448, 3, 2}));
+    EXPECT_EQ(uses[3], (SnatUse{kShared, Protocol::Tcp, 8'064, 3, 1}));
 }
 
 }  // namespace snat_use_test

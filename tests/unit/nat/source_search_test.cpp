@@ -21,8 +21,8 @@ const IpAddr kEndpoint = IpAddr::v4(10, 1, 0, 1);
 
 class SourceSearchTest : public testing::Test {
  protected:
-    [[nodiscard]] static BindRequest request(uint64_t client_hash = 0) {
-        return {kEndpoint, 9376, Protocol::Tcp, kInside, client_hash};
+    [[nodiscard]] BindRequest request(uint64_t client_hash = 0) const {
+        return {kEndpoint, 9376, Protocol::Tcp, kInside, client_hash, group};
     }
     // One flow from its search to its entry in a table, here a set.
     std::optional<Source> bind(uint64_t client_hash, DropReason* why = nullptr) {
@@ -45,6 +45,7 @@ class SourceSearchTest : public testing::Test {
     PortProposer ports = std::move(*PortProposer::create(memory.span(), 1'000, {}, {0}, 1, {1, 2}));
     SnatConfig config;
     HostPorts host;
+    uint8_t group = 0;
     std::set<std::pair<IpAddr, L4Port>> table;
 };
 
@@ -76,6 +77,63 @@ TEST_F(SourceSearchTest, AnAddressFitsByFamilyAndEgress_NAT002) {
             EXPECT_EQ(why, DropReason::NoSnatAddress) << c.name;
         }
     }
+}
+
+TEST_F(SourceSearchTest, AFlowOfAShareHasAnAddressOfTheShare_NAT002) {
+    const SnatAddress own{.address = kSnatA}, of_0{.address = kSnatB, .group = 1},
+        of_1{.address = kSnatC, .group = 2}, of_1_v6{.address = kSnat6, .group = 2};
+    const struct {
+        const char* name;
+        std::vector<SnatAddress> addresses;
+        uint8_t group;
+        std::optional<IpAddr> expected;
+    } cases[] = {
+        {"no share", {of_0, own, of_1}, 0, kSnatA},
+        {"share 0", {own, of_0, of_1}, 1, kSnatB},
+        {"share 1", {own, of_0, of_1}, 2, kSnatC},
+        {"a share without an address", {own, of_0, of_1}, 3, kSnatA},
+        {"a share without an address of the family", {own, of_0, of_1_v6}, 2, kSnatA},
+        {"no share, and none of the gateway", {of_0, of_1}, 0, {}},
+        {"the last share", {own, {.address = kSnatC, .group = 64}}, 64, kSnatC},
+    };
+    for (const auto& c : cases) {
+        config.addresses = c.addresses;
+        group = c.group;
+        for (const uint64_t client : {0U, 1U, 2U}) {
+            const auto got = bind(client);
+            ASSERT_EQ(got.has_value(), c.expected.has_value()) << c.name;
+            EXPECT_EQ(got ? got->address : *IpAddr::parse("::"), c.expected.value_or(*IpAddr::parse("::")))
+                << c.name;
+        }
+    }
+}
+
+// Another gateway may use the other ports of an exhausted part, so no flow gets one of these, nor an address
+// of the gateway.
+TEST_F(SourceSearchTest, AnExhaustedPartIsExhausted_NAT002) {
+    config.addresses = {{.address = kSnatA}, {.address = kSnatB, .group = 1, .part = PortPart::Heir}};
+    config.ports = {2'000, 2'047};
+    group = 1;
+    std::set<L4Port> got;
+    while (const auto source = bind(got.size())) {
+        EXPECT_EQ(source->address, kSnatB);
+        got.insert(source->port);
+    }
+    EXPECT_EQ(got, (std::set<L4Port>{2'007, 2'015, 2'023, 2'031, 2'039, 2'047}));
+    DropReason why{};
+    EXPECT_FALSE(bind(0, &why));
+    EXPECT_EQ(why, DropReason::SnatPortsExhausted);
+    config.addresses = {{.address = kSnatA}, {.address = kSnatB, .group = 1, .part = PortPart::Primary}};
+    host.version = 1;
+    size_t more = 0;
+    while (const auto source = bind(more)) {
+        EXPECT_NE(source->port % 8, 7);
+        ++more;
+    }
+    EXPECT_EQ(more, 42U);
+    config.addresses = {{.address = kSnatA}, {.address = kSnatB, .group = 1, .part = PortPart::None}};
+    host.version = 2;
+    EXPECT_FALSE(bind(0)) << "the address of another gateway";
 }
 
 TEST_F(SourceSearchTest, AClientKeepsItsAddressWhileThatHasPorts_RFC4787_REQ2) {

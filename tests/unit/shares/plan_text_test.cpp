@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/scratch_folder.hpp"
@@ -47,6 +48,18 @@ TEST(PlanText, ALineGivesTheVipsAndTheGatewaysOfAShare) {
                .heir = "edge-1"}));
     EXPECT_EQ(plan.shares[1].primary, "edge-1");
     EXPECT_EQ(plan.shares[1].heir, "edge-2") << "the one that is left";
+}
+
+TEST(PlanText, SnatAddressesBelongToOneShare) {
+    const Plan plan =
+        parsed(std::string(kTwo) + "share 3 snat=2001:db8::3,198.51.100.3\nshare 4 snat=198.51.100.2\n");
+    EXPECT_EQ(plan.shares[3].snat, (std::vector<IpAddr>{IpAddr::parse("198.51.100.3").value(),
+                                                        IpAddr::parse("2001:db8::3").value()}));
+    EXPECT_TRUE(plan.shares[0].snat.empty());
+    for (const auto& [address, share] : std::initializer_list<std::pair<const char*, int>>{
+             {"198.51.100.3", 3}, {"2001:db8::3", 3}, {"198.51.100.2", 4}}) {
+        EXPECT_EQ(plan.map().share_of(IpAddr::parse(address).value()), share) << address;
+    }
 }
 
 TEST(PlanText, AnHeirAloneLeavesAnotherPrimary) {
@@ -113,14 +126,15 @@ TEST(PlanText, EachMistakeHasItsLineAndItsRule) {
         {"shares 0\n", "line 4: write `shares NUMBER`, from 1 to 64"},
         {"shares 65\n", "line 4: write `shares NUMBER`, from 1 to 64"},
         {"shares 4\nshares 4\n", "line 5: a second number of shares"},
-        {"share\n", "line 4: write `share NUMBER [vips=LIST] [primary=NAME] [heir=NAME]`, numbers from 0"},
+        {"share\n",
+         "line 4: write `share NUMBER [vips=LIST] [primary=NAME] [heir=NAME] [snat=LIST]`, numbers from 0"},
         {"share 16\n", "line 4: share 16 is not one of the 16 shares, which are numbered from 0"},
         {"share 1\nshare 1\n", "line 5: share 1 is given already"},
         {"share 1 heir=\n", "line 4: \"heir=\" has no value"},
         {"share 1 primary\n", "line 4: \"primary\" has no value"},
         {"end\nshares 3\n", "line 5: text after the end; line 6: text after the end"},
         {"share 1 heir=edge-1 heir=edge-2\n", "line 4: \"heir\" is given twice"},
-        {"share 1 owner=edge-1\n", "line 4: \"owner=edge-1\" is not vips=, primary= or heir="},
+        {"share 1 owner=edge-1\n", "line 4: \"owner=edge-1\" is not vips=, primary=, heir= or snat="},
         {"share 1 primary=edge-3\n", "line 4: primary \"edge-3\" is not a gateway of this file"},
         {"share 1 heir=edge-3\n", "line 4: heir \"edge-3\" is not a gateway of this file"},
         {"share 1 primary=edge-1 heir=edge-1\n", "line 4: \"edge-1\" is both primary and heir"},
@@ -131,8 +145,26 @@ TEST(PlanText, EachMistakeHasItsLineAndItsRule) {
         {"share 1 vips=203.0.113.1\nshare 2 vips=203.0.113.1/32\n",
          "line 5: 203.0.113.1/32 is among the VIPs of line 4 already"},
         {"share x\nshares x\n",
-         "line 4: write `share NUMBER [vips=LIST] [primary=NAME] [heir=NAME]`, numbers from 0; line 5: write "
-         "`shares NUMBER`, from 1 to 64"},
+         "line 4: write `share NUMBER [vips=LIST] [primary=NAME] [heir=NAME] [snat=LIST]`, numbers from 0; "
+         "line 5: write `shares NUMBER`, from 1 to 64"},
+        {"share 1 snat=\n", "line 4: \"snat=\" has no value"},
+        {"share 1 snat=198.51.100.1/32\n", "line 4: \"198.51.100.1/32\" is not a global unicast address"},
+        {"share 1 snat=198.51.100.1,\n", "line 4: \"\" is not a global unicast address"},
+        {"share 1 snat=0.0.0.0,127.0.0.1\n",
+         "line 4: \"0.0.0.0\" is not a global unicast address; line 4: \"127.0.0.1\" is not a global unicast "
+         "address"},
+        {"share 1 snat=224.0.0.1,255.255.255.255\n",
+         "line 4: \"224.0.0.1\" is not a global unicast address; line 4: \"255.255.255.255\" is not a global "
+         "unicast address"},
+        {"share 1 snat=fe80::1\n", "line 4: \"fe80::1\" is not a global unicast address"},
+        {"share 1 snat=198.51.100.1,198.51.100.1\n",
+         "line 4: 198.51.100.1 is a SNAT address of share 1 already"},
+        {"share 1 snat=198.51.100.1\nshare 2 snat=2001:db8::1,198.51.100.1\n",
+         "line 5: 198.51.100.1 is a SNAT address of share 1 already"},
+        {"share 1 vips=203.0.113.0/28\nshare 2 snat=203.0.113.7\n",
+         "line 5: SNAT address 203.0.113.7 is among the VIPs 203.0.113.0/28 of line 4"},
+        {"share 1 snat=2001:db8::1 vips=2001:db8::/64\n",
+         "line 4: SNAT address 2001:db8::1 is among the VIPs 2001:db8::/64 of line 4"},
     };
     for (const auto& [text, error] : mistakes) {
         const auto plan = parse_plan(std::string(kTwo) + text + "end\n");
@@ -172,6 +204,12 @@ TEST(PlanText, SizesAreLimited) {
         text += ",2001:db8::" + std::to_string(i);
     }
     EXPECT_EQ(parse_plan(text + "\nend\n").error().what, "more than 1024 prefixes of VIPs");
+    text = std::string(kTwo) + "share 0 snat=2001:db8::1";
+    for (int i = 2; i <= 64; ++i) {
+        text += ",2001:db8::" + std::to_string(i);
+    }
+    EXPECT_TRUE(parse_plan(text + "\nend\n"));
+    EXPECT_EQ(parse_plan(text + ",2001:db8::ffff\nend\n").error().what, "more than 64 SNAT addresses");
     EXPECT_EQ(parse_plan(std::string((1 << 20) + 1, '#')).error().what, "more than 1048576 bytes");
     text = kTwo;
     for (int i = 0; i < 20; ++i) {

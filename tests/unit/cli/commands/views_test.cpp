@@ -262,12 +262,14 @@ TEST(Views, RoutesAndNeighbours) {
             from_text<v1::ListVipsResponse>(
                 R"(vips { address: "192.0.2.80" presence: "route" twin: "uplink0" metric: 100 foreign_route: true }
         vips { address: "192.0.2.81" presence: "address" twin: "uplink0" }
-        vips { address: "192.0.2.82" presence: "none" reason: "no port is up" })"))
+        vips { address: "192.0.2.82" presence: "none" reason: "no port is up" }
+        vips { address: "192.0.2.90" presence: "route" twin: "uplink0" metric: 200 snat: true })"))
             .text(),
-        "ADDRESS     PRESENCE  TWIN     METRIC  REASON\n"
-        "192.0.2.80  route     uplink0     100  another program has a route for it\n"
-        "192.0.2.81  address   uplink0       -  -\n"
-        "192.0.2.82  none      -             -  no port is up\n");
+        "ADDRESS     USE   PRESENCE  TWIN     METRIC  REASON\n"
+        "192.0.2.80  vip   route     uplink0     100  another program has a route for it\n"
+        "192.0.2.81  vip   address   uplink0       -  -\n"
+        "192.0.2.82  vip   none      -             -  no port is up\n"
+        "192.0.2.90  snat  route     uplink0     200  -\n");
 }
 
 TEST(Views, BfdSessions) {
@@ -295,6 +297,7 @@ TEST(Views, SharesAndTheirGateways) {
     const auto shares = from_text<v1::ListSharesResponse>(
         R"(plan_version: 7 gateway_name: "edge-1"
            shares { number: 0 primary: "edge-1" heir: "edge-2" role: "primary" served: 12 announced: 11
+                    snat: "198.51.100.1" snat: "2001:db8:1::1"
                     copies: 3456 channel: "complete" complete_age_ms: 250 }
            shares { number: 1 primary: "edge-2" heir: "edge-3" role: "none" vips: "203.0.113.0/28"
                     vips: "2001:db8::/64" served: 3 }
@@ -304,15 +307,19 @@ TEST(Views, SharesAndTheirGateways) {
                       complete_age_ms: 71000 records_received: 9000 records_refused_share: 1
                       records_refused_full: 2 records_refused_taken: 3 records_sent: 8000 copies_there: 12
                       streams: 4 })");
-    EXPECT_EQ(shares_table(shares, false).text(),
-              "SHARE  PRIMARY  HEIR    ROLE     SERVED  ANNOUNCED  COPIES  CHANNEL\n"
-              "    0  edge-1   edge-2  primary      12         11    3456  complete\n"
-              "    1  edge-2   edge-3  none          3          0       0  -\n");
-    EXPECT_EQ(shares_table(shares, true).text(),
-              "SHARE  PRIMARY  HEIR    ROLE     SERVED  ANNOUNCED  COPIES  CHANNEL     AGE  VIPS\n"
-              "    0  edge-1   edge-2  primary      12         11    3456  complete  0.25s  -\n"
-              "    1  edge-2   edge-3  none          3          0       0  -             -  "
-              "203.0.113.0/28,2001:db8::/64\n");
+    EXPECT_EQ(
+        shares_table(shares, false).text(),
+        "SHARE  PRIMARY  HEIR    ROLE     SERVED  ANNOUNCED  SNAT                        COPIES  CHANNEL\n"
+        "    0  edge-1   edge-2  primary      12         11  198.51.100.1,2001:db8:1::1    3456  complete\n"
+        "    1  edge-2   edge-3  none          3          0  -                                0  -\n");
+    EXPECT_EQ(
+        shares_table(shares, true).text(),
+        "SHARE  PRIMARY  HEIR    ROLE     SERVED  ANNOUNCED  SNAT                        COPIES  CHANNEL   "
+        "  AGE  VIPS\n"
+        "    0  edge-1   edge-2  primary      12         11  198.51.100.1,2001:db8:1::1    3456  complete  "
+        "0.25s  -\n"
+        "    1  edge-2   edge-3  none          3          0  -                                0  -         "
+        "    -  203.0.113.0/28,2001:db8::/64\n");
     EXPECT_EQ(
         gateways_table(shares, false).text(),
         "NAME    THIS  WEIGHT  PRIMARY-OF  HEIR-OF  ADDRESS        CHANNEL     COPIES  THERE    AGE  ERROR\n"

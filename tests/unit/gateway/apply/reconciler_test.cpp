@@ -138,6 +138,59 @@ TEST(Reconciler, PublishesWhatIsBlockedAndWhatElseIsAskedFor) {
     EXPECT_EQ(bench.published[2].blocked_sources, nullptr) << "no list, no look";
 }
 
+TEST(Reconciler, ANewPlanOfSharesChangesSnatAddressesAndFrontendsInOneSnapshot) {
+    Bench bench;
+    ASSERT_TRUE(bench.send(Bench::full(1, {web()})).get());
+    const auto group = [&] {
+        return bench.last().services->find(ip("192.0.2.80"), 80, Protocol::Tcp)->snat_group;
+    };
+    EXPECT_EQ(group(), 0);
+    shares::Plan plan{.version = 1,
+                      .gateways = {{"edge"}, {"other"}},
+                      .shares = {{{net("192.0.2.80/32")}, "edge", "other", {ip("203.0.113.1")}},
+                                 {{}, "other", "edge", {ip("203.0.113.2"), ip("2001:db8::2")}}}};
+    const auto apply = [&] {
+        const size_t before = bench.publications();
+        bench.reconciler.set_shares(std::make_shared<const GatewayShares>(plan, "edge"));
+        bench.wait_for_publications(before + 1);
+    };
+    const nat::SnatAddress twin{.address = ip("192.0.2.1"), .egress = {0}, .shared_with_host = true};
+    using nat::PortPart;
+    const auto of_share = [](const char* address, uint8_t share, PortPart part) {
+        return nat::SnatAddress{
+            .address = ip(address), .egress = {}, .group = static_cast<uint8_t>(share + 1), .part = part};
+    };
+    apply();
+    EXPECT_EQ(group(), 1);
+    EXPECT_TRUE(bench.last().snat->addresses ==
+                nat::SnatAddresses({twin, of_share("203.0.113.1", 0, PortPart::Primary),
+                                    of_share("203.0.113.2", 1, PortPart::Heir),
+                                    of_share("2001:db8::2", 1, PortPart::Heir)}));
+    plan.shares[0].primary = "third";
+    plan.shares[1].snat = {ip("192.0.2.1")};  // which Linux has
+    apply();
+    EXPECT_EQ(group(), 0);
+    EXPECT_TRUE(bench.last().snat->addresses ==
+                nat::SnatAddresses({of_share("203.0.113.1", 0, PortPart::None),
+                                    {.address = ip("192.0.2.1"),
+                                     .egress = {},
+                                     .shared_with_host = true,
+                                     .group = 2,
+                                     .part = PortPart::Heir}}))
+        << "the workers still find the owners of replies to an address of others";
+}
+
+TEST(Reconciler, TheFirstSnapshotHasTheSnatAddressesOfShares) {
+    Reconciler reconciler({.identity = {.gateway_name = "edge"}, .snapshots = {}});
+    reconciler.set_shares(std::make_shared<const GatewayShares>(
+        shares::Plan{.version = 1, .gateways = {{"edge"}}, .shares = {{{}, "edge", "", {ip("203.0.113.1")}}}},
+        "edge"));
+    const auto first = reconciler.begin(std::nullopt, std::make_shared<const drivers::MirroredState>());
+    ASSERT_EQ(first->snat->addresses.size(), 1U);
+    EXPECT_EQ(first->snat->addresses[0].part, nat::PortPart::Primary);
+    EXPECT_FALSE(reconciler.waiting_since());
+}
+
 TEST(Reconciler, VipsOfLinksAreAnsweredWhenEveryWorkerHasThem_PRESENCE001) {
     Bench bench;
     EXPECT_EQ(bench.initial->link_vips, nullptr);

@@ -405,6 +405,40 @@ TEST_F(VipRouteKeeperTest, ANewPlanChangesALevelWithoutAGap_PRESENCE002) {
     EXPECT_EQ(linux_.seen[1].route.metric, 200U);
 }
 
+TEST_F(VipRouteKeeperTest, SnatAddressesOfASharesAreAnnouncedWithItsLevel_PRESENCE002) {
+    shares::Plan plan = three_shares();
+    plan.shares[0].snat = {ip("198.51.100.1"), ip("2001:db8:5::1")};
+    plan.shares[1].snat = {ip("198.51.100.2")};
+    plan.shares[2].snat = {ip("198.51.100.3")};
+    work_shared(plan, "edge-1");
+    EXPECT_TRUE(linux_.own.empty()) << "before a configuration is in force (PRESENCE-001)";
+    serve({});
+    work_shared(plan, "edge-1");
+    const std::set<VipRoute> snat{
+        {ip("198.51.100.1"), kUp, 100}, {ip("2001:db8:5::1"), kUp, 100}, {ip("198.51.100.2"), kUp, 200}};
+    EXPECT_EQ(linux_.own, snat) << "without any Service, and none of other gateways";
+    EXPECT_EQ(keeper_.views().size(), 3U);
+    EXPECT_FALSE(view("198.51.100.2").is_vip);
+    EXPECT_EQ(view("198.51.100.2").metric, 200U);
+    EXPECT_TRUE(keeper_.served().empty()) << "no VIP";
+    serve({"203.0.113.1", "198.51.100.2"});  // a Service may have such an address as its VIP
+    work_shared(plan, "edge-1");
+    EXPECT_EQ(linux_.own.size(), 4U);
+    EXPECT_TRUE(linux_.own.contains(kA100));
+    EXPECT_EQ(view("198.51.100.2").metric, 200U) << "in the share with the SNAT address";
+    EXPECT_TRUE(view("198.51.100.2").is_vip);
+    work_shared(plan, "edge-1", kDrainMetric);
+    EXPECT_EQ(view("198.51.100.1").metric, 900U);
+    EXPECT_EQ(view("2001:db8:5::1").metric, 900U);
+    plan.shares[0].snat = {};
+    std::swap(plan.shares[1].primary, plan.shares[1].heir);
+    serve({});
+    work_shared(plan, "edge-1");
+    EXPECT_EQ(linux_.own, (std::set<VipRoute>{{ip("198.51.100.2"), kUp, 100}}));
+    keeper_.withdraw();
+    EXPECT_TRUE(linux_.own.empty());
+}
+
 TEST_F(VipRouteKeeperTest, ALostLinkMovesOrWithdrawsARouteInTheNextRound_PRESENCE002) {
     mirror_->routes = {route("0.0.0.0/0", kUp, 10), route("0.0.0.0/0", kCluster, 20)};
     serve({"192.0.2.80", "203.0.113.1"});

@@ -25,8 +25,14 @@ class Gateway {
             }
         }
         wanted = std::move(services);
-        compiler.run({wanted, node_ports, addresses}, touched);
+        compiler.run({.desired = wanted, .node_ports = node_ports, .addresses = addresses, .shares = shares},
+                     touched);
         now = *compiler.compiled();
+    }
+    // Nothing else has changed.
+    void apply_shares(const shares::Plan& plan) {
+        shares = std::make_shared<const GatewayShares>(plan, "edge-1");
+        apply(wanted);
     }
     const lb::FrontendRow* find(const std::string& address, L4Port port,
                                 Protocol protocol = Protocol::Tcp) const {
@@ -47,6 +53,7 @@ class Gateway {
     DesiredServices wanted;
     model::NodePortAddresses node_ports;
     std::vector<model::PortAddress> addresses;
+    std::shared_ptr<const GatewayShares> shares;
     Compiler compiler;
     Compiled now;
     const IdMap& ids = compiler.ids();
@@ -79,6 +86,48 @@ TEST(Compile, AServiceBecomesRowsAndBackends) {
     EXPECT_EQ(v6->backends().when_empty, lb::EmptyAction::Drop);
     EXPECT_EQ(gateway.find("192.0.2.8", 80, Protocol::Udp), nullptr);
     EXPECT_TRUE(gateway.now.refusals.empty());
+}
+
+TEST(Compile, FlowsOfAVipUseTheSnatAddressesOfItsShare_NAT002) {
+    Gateway gateway;
+    gateway.addresses = {{"up", ip("198.51.100.7"), 24, true}};
+    auto web = service("web",
+                       {load_balancer("192.0.2.8", 80), external("192.0.2.9", 80), external("192.0.2.10", 80),
+                        external("192.0.2.11", 80), node_port(30'080)},
+                       {"10.0.0.1"});
+    web.frontends.push_back(external("192.0.2.12", 80));
+    web.frontends.back().cls = lb::FrontendClass::ClusterIp;
+    const auto groups = [&] {
+        std::vector<int> all;
+        for (const char* const vip : {"192.0.2.8", "192.0.2.9", "192.0.2.10", "192.0.2.11", "192.0.2.12"}) {
+            all.push_back(gateway.find(vip, 80)->snat_group);
+        }
+        all.push_back(gateway.find("198.51.100.7", 30'080)->snat_group);
+        return all;
+    };
+    gateway.apply(desired({web}));
+    EXPECT_EQ(groups(), (std::vector{0, 0, 0, 0, 0, 0})) << "without a plan";
+    shares::Plan plan{.version = 1,
+                      .gateways = {{"edge-1"}, {"edge-2"}, {"edge-3"}},
+                      .shares = {{{net("192.0.2.8/32")}, "edge-1", "edge-2", {ip("203.0.113.1")}},
+                                 {{net("192.0.2.9/32")}, "edge-2", "edge-1", {ip("2001:db8::1")}},
+                                 {{net("192.0.2.10/32")}, "edge-2", "edge-3", {ip("203.0.113.3")}},
+                                 {{net("192.0.2.11/32"), net("198.51.100.0/24")}, "edge-1", "edge-3"}}};
+    plan.shares[0].vips.push_back(net("192.0.2.12/32"));
+    gateway.apply_shares(plan);
+    EXPECT_EQ(groups(), (std::vector{1, 2, 0, 0, 0, 0}))
+        << "primary, heir, no role, no SNAT address, a ClusterIP and a NodePort";
+    gateway.apply(gateway.wanted);
+    EXPECT_EQ(groups(), (std::vector{1, 2, 0, 0, 0, 0})) << "the same plan again";
+    plan.version = 2;
+    plan.shares[0].primary = "edge-3";
+    plan.shares[2].heir = "edge-1";
+    plan.shares[3].snat = {ip("203.0.113.4")};
+    gateway.apply_shares(plan);
+    EXPECT_EQ(groups(), (std::vector{0, 2, 3, 4, 0, 0}));
+    gateway.shares = nullptr;
+    gateway.apply(gateway.wanted);
+    EXPECT_EQ(groups(), (std::vector{0, 0, 0, 0, 0, 0}));
 }
 
 // An IPv6 frontend's set of IPv4 endpoints: the same backends as IPv4's own, with full NAT.

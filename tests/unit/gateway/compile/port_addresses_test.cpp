@@ -63,5 +63,20 @@ TEST(SnatAddresses, GivenOnesReplaceTheDefaultsOfTheirFamily) {
         snat_addresses({ip("198.51.100.1")}, twins, present, {ip("198.51.100.1")}).front().shared_with_host);
 }
 
+TEST(SnatAddresses, ThoseOfSharesFollowAndAreNoDefaults) {
+    const std::vector<TwinAddresses> twins = {{"pen0", {ip("192.0.2.1")}}};
+    const std::vector<route::LocalAddress> present = {{{0}, ip("192.0.2.1"), 24}, {{0}, ip("192.0.2.2"), 24}};
+    const nat::SnatAddress primary{
+        .address = ip("192.0.2.1"), .egress = {}, .group = 1, .part = nat::PortPart::Primary};
+    const nat::SnatAddress heir{
+        .address = ip("2001:db8::9"), .egress = {}, .group = 2, .part = nat::PortPart::Heir};
+    nat::SnatAddress of_host = primary;
+    of_host.shared_with_host = true;
+    EXPECT_EQ(snat_addresses({}, twins, present, {}, {primary, heir}),
+              (std::vector<nat::SnatAddress>{{ip("192.0.2.2"), {0}, true}, of_host, heir}));
+    EXPECT_EQ(snat_addresses({ip("198.51.100.1")}, twins, {}, {ip("192.0.2.1")}, {primary}),
+              (std::vector<nat::SnatAddress>{{ip("198.51.100.1"), {}, false}, of_host}));
+}
+
 }  // namespace port_addresses_test
 }  // namespace penstock::gateway

@@ -81,5 +81,15 @@ TEST(SnatShares, AHashMayLeaveAWorkerWithoutAPortOfANarrowRange_NAT002) {
     EXPECT_NE(remark_on_hashed_shares(only_v6, {0}, {20000, 20000}, 2).find("over IPv6"), std::string::npos);
 }
 
+TEST(SnatShares, ANarrowRangeMayLeaveAnHeirWithoutAPort_NAT002) {
+    EXPECT_EQ(remark_on_heirs_ports({1024, 65535}, 64), "");
+    EXPECT_EQ(remark_on_heirs_ports({20007, 20007}, 1), "");
+    EXPECT_EQ(
+        remark_on_heirs_ports({20000, 20006}, 1),
+        "--snat-ports: 20000-20006 leaves worker 0 without a port as the heir of a share, because heirs use "
+        "every eighth port; new flows that need such a port are dropped");
+    EXPECT_NE(remark_on_heirs_ports({20095, 20100}, 2).find("leaves worker "), std::string::npos);
+}
+
 }  // namespace snat_shares_test
 }  // namespace penstock::gateway

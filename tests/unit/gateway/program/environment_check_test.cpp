@@ -32,6 +32,7 @@ class EnvironmentCheck : public testing::Test {
                    .has_interface = [](const std::string& name) { return name == "eth1"; }};
         fs::create_directories(folder.path() / "run");
         std::ofstream(at("file")) << "hello\n";
+        std::ofstream(at("plan")) << "version 1\ngateway edge-1\nshare 0 snat=198.51.100.1\nend\n";
     }
     std::string at(const std::string& name) const { return (folder.path() / name).string(); }
     std::vector<std::string> check(std::vector<std::string> more,
@@ -134,6 +135,13 @@ TEST_F(EnvironmentCheck, EachMistakeIsOneLine) {
              "the file is not complete; no version: add `version 1`, and raise the number with each change; "
              "no "
              "gateway"},
+        {{"--shares", at("plan"), "--vip-presence", "routes", "--snat-address", "198.51.100.1",
+          "--check-config"},
+         "net_null0",
+         "--shares: " + at("plan") +
+             ": SNAT address 198.51.100.1 of share 0 is a --snat-address of this gateway: it would use ports "
+             "of "
+             "other gateways"},
         {{"--blocklist", at("file")},
          "net_null0",
          "--blocklist: " + at("file") + ": line 1: \"hello\" is neither a prefix nor an address"},

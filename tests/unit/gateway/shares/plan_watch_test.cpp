@@ -193,5 +193,25 @@ TEST_F(PlanFile, AGatewayThatIsNotInThePlanIsWarnedOf) {
     EXPECT_EQ(log.count("gateway edge-3 is not in the plan of shares: it announces no VIP"), 1U);
 }
 
+TEST_F(PlanFile, APlanThatThisGatewayCannotApplyIsRefused) {
+    const auto options = [&] {
+        return PlanWatch::Options{
+            .file = file, .saved = saved, .gateway_name = "edge-1", .obstacle = [](const shares::Plan& plan) {
+                return plan.version == 8 ? std::string("too many SNAT addresses") : std::string();
+            }};
+    };
+    write(text(8));
+    const auto none = PlanWatch::open(options());
+    ASSERT_FALSE(none);
+    EXPECT_EQ(none.error().what, file.string() + ": too many SNAT addresses");
+    write(text(7));
+    ASSERT_TRUE(PlanWatch::open(options()));
+    write(text(8));
+    const auto watch = PlanWatch::open(options());
+    ASSERT_TRUE(watch);
+    EXPECT_EQ((*watch)->shares()->plan().version, 7U) << "the saved plan stays in force";
+    EXPECT_EQ((*watch)->fault(), file.string() + ": too many SNAT addresses");
+}
+
 }  // namespace plan_watch_test
 }  // namespace penstock::gateway
