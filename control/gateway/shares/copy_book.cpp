@@ -102,8 +102,8 @@ void CopyBook::hold(Peer& peer, uint32_t slot, const conn::Connection& connectio
     link(peer, slot, copy, share);
 }
 
-// A copy with one of the keys is older: its gateway reports ends in the order in which it reads its tables, and
-// of the copies of two gateways, the one that a packet has used last is the connection's.
+// A copy with one of the keys is older: its gateway reports ends in the order in which it reads its tables.
+// Of the copies of two gateways, the one that a packet has used last is the connection's.
 bool CopyBook::make_room(Peer& peer, const conn::Connection& connection) {
     for (const packet::FlowKey& key : {connection.forward, connection.reverse}) {
         const auto found = store_.find(key);
