@@ -26,6 +26,12 @@ ShareCopies::ShareCopies(Options options)
 
 ShareCopies::~ShareCopies() {
     stop();
+    end_followers();
+}
+
+std::shared_ptr<const tls::Material> ShareCopies::material() {
+    const std::lock_guard lock(material_mutex_);
+    return is_stopped_ ? nullptr : options_.material();
 }
 
 void ShareCopies::start() {
@@ -36,20 +42,27 @@ void ShareCopies::start() {
 }
 
 void ShareCopies::stop() {
+    {
+        const std::lock_guard lock(material_mutex_);
+        is_stopped_ = true;
+    }
     thread_ = {};
-    end_followers();
+    request_stop_of_followers();
+}
+
+// Streams end together: the last one does not wait for the others.
+void ShareCopies::request_stop_of_followers() {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [gateway, follower] : followers_) {
+        follower->request_stop();
+    }
 }
 
 void ShareCopies::end_followers() {
+    request_stop_of_followers();
     std::map<std::string, std::unique_ptr<Follower>> ended;
-    {
-        const std::lock_guard lock(mutex_);
-        ended.swap(followers_);
-    }
-    // Streams end together: the last one does not wait for the others.
-    for (const auto& [gateway, follower] : ended) {
-        follower->request_stop();
-    }
+    const std::lock_guard lock(mutex_);
+    ended.swap(followers_);
 }
 
 void ShareCopies::set_plan(const std::shared_ptr<const GatewayShares>& own) {
@@ -75,7 +88,7 @@ void ShareCopies::set_plan(const std::shared_ptr<const GatewayShares>& own) {
             std::make_unique<Follower>(Follower::Options{.own_name = own->gateway_name(),
                                                          .target = client::Target{gateway.address},
                                                          .plan_version = own->plan().version,
-                                                         .material = options_.material,
+                                                         .material = [this] { return material(); },
                                                          .now = options_.sender.now},
                                        *channel);
     }

@@ -42,7 +42,7 @@ class ShareCopies {
         std::function<bool(const conn::Connection&)> lives;
     };
     explicit ShareCopies(Options options);
-    ~ShareCopies();  // calls stop()
+    ~ShareCopies();
     ShareCopies(const ShareCopies&) = delete;
     ShareCopies& operator=(const ShareCopies&) = delete;
 
@@ -53,7 +53,9 @@ class ShareCopies {
     void start();
     // Starts and ends streams as a new plan requires. After start(); one thread at a time.
     void set_plan(const std::shared_ptr<const GatewayShares>& own);
-    // Ends all streams that this gateway has opened. Idempotent.
+    // Ends all streams that this gateway has opened. Returns at once: a follower that resolves a name, or
+    // examines why a connection fails, is waited for by the destructor. Options::material is not called
+    // afterwards. Idempotent.
     void stop();
 
     // Of another gateway of the plan in force.
@@ -77,6 +79,8 @@ class ShareCopies {
     [[nodiscard]] static ChannelState summary_of(const std::vector<Channel>& channels) noexcept;
 
  private:
+    [[nodiscard]] std::shared_ptr<const tls::Material> material();
+    void request_stop_of_followers();
     void end_followers();
     void run(const std::stop_token& stopped);
     void tick(std::chrono::steady_clock::time_point now);
@@ -84,6 +88,8 @@ class ShareCopies {
     const Options options_;
     CopySender sender_;
     std::unique_ptr<SharedBook> shared_;  // null: --share-copies 0
+    std::mutex material_mutex_;           // held while Options::material is called
+    bool is_stopped_ = false;             // guarded by it
     mutable std::mutex mutex_;
     // Guarded by mutex_. Channels live as long as this object.
     std::map<std::string, std::unique_ptr<CopyChannel>> channels_;
