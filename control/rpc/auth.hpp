@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Authorization of RPC callers by transport. Callers on the Unix socket may do everything: access is limited
 // by the socket's mode and group. Over TCP every client has a certificate signed by --tls-client-ca. Clients
-// with a name listed in --tls-admin-names may configure and debug; the others may only read. A gateway follows
-// the connections of another one with a certificate of its own name.
+// with a name listed in --tls-admin-names may configure and debug; the others may only read. A gateway
+// follows the connections of another one with a certificate of its own name.
 #pragma once
 
 #include <string>

@@ -13,8 +13,8 @@ inline constexpr int kThreadsMax = 64;
 // served.
 inline constexpr int kReadersMax = kThreadsMax / 2;
 
-// Streams with copies of connections (GatewayPeers). Each occupies a thread as long as the other gateway runs.
-// A plan with two to a few gateways has as many streams as other gateways; the threads that are left serve
+// Streams with copies of connections (GatewayPeers). Each occupies a thread as long as the other gateway
+// runs. A plan with a few gateways has as many streams as other gateways; the threads that are left serve
 // calls of administrators.
 inline constexpr int kPeerStreamsMax = kThreadsMax / 4;
 

@@ -57,11 +57,11 @@ Daemon::~Daemon() {
     }
     exporter_.reset();
     upgrades_.stop();
-    plan_watch_.reset();
     if (share_copies_) {
         share_copies_->stop();  // reads the TLS files of the server
     }
     server_.reset();
+    plan_watch_.reset();  // read by calls of the server
     blocklist_.reset();
     if (reconciler_) {
         reconciler_->stop();

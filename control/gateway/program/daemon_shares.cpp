@@ -89,7 +89,7 @@ void Daemon::prepare_copies() {
         .material = [this] { return server_->tls()->current(); },
         .is_protected = has_tcp(options_),
         .limits = [inspector] { return inspector.idle_limits(); },
-        .is_living =
+        .lives =
             [inspector](const conn::Connection& copy) {
                 return inspector.has_connection(copy.forward, copy.reverse);
             },

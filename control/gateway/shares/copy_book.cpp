@@ -102,8 +102,8 @@ void CopyBook::hold(Peer& peer, uint32_t slot, const conn::Connection& connectio
     link(peer, slot, copy, share);
 }
 
-// A copy with one of the keys is older: its gateway reports ends in the order in which it reads its tables, and
-// of the copies of two gateways, the one that a packet has used last is the connection's.
+// A copy with one of the keys is older: its gateway reports ends in the order in which it reads its tables.
+// Of the copies of two gateways, the one that a packet has used last is the connection's.
 bool CopyBook::make_room(Peer& peer, const conn::Connection& connection) {
     for (const packet::FlowKey& key : {connection.forward, connection.reverse}) {
         const auto found = store_.find(key);
@@ -121,11 +121,10 @@ bool CopyBook::make_room(Peer& peer, const conn::Connection& connection) {
 }
 
 void CopyBook::link(Peer& peer, uint32_t slot, Slot copy, uint8_t share) {
-    owner(copy) = {.peer = &peer, .slot = slot, .stream = peer.stream, .share = share, .was_missed = false};
+    owner(copy) = {.peer = &peer, .slot = slot, .stream = peer.stream, .share = share, .searches = 0};
     peer.slots[slot] = copy;
     ++peer.counts.held;
     ++by_share_[share];
-    ++linked_;
 }
 
 void CopyBook::unlink(Slot copy) {
@@ -137,7 +136,6 @@ void CopyBook::unlink(Slot copy) {
     of.peer->slots.erase(of.slot);
     --of.peer->counts.held;
     --by_share_[of.share];
-    --linked_;
     of.peer = nullptr;
 }
 
@@ -145,6 +143,7 @@ void CopyBook::drop(Slot copy) {
     unlink(copy);
     if (!store_.is_taken(copy)) {
         store_.remove(copy);
+        owner(copy).searches = 0;
     }
 }
 
@@ -162,24 +161,28 @@ void CopyBook::end_pass(const std::string& gateway) {
     std::ranges::for_each(stale, [&](Slot copy) { drop(copy); });
 }
 
-void CopyBook::examine(uint32_t units, CoarseTime now, const Facts& facts) {
+void CopyBook::sweep(uint32_t units, const Sweep& by) {
+    constexpr uint8_t kSearches = 2;
     if (cursor_ >= store_.slots()) {
         cursor_ = 0;
+        taken_ = std::exchange(taken_so_far_, 0);
     }
     store_.for_each(cursor_, units, [&](Slot slot) {
         const conn::Connection copy = store_.at(slot);
         if (!store_.is_taken(slot)) {
-            if (units_between(copy.last_seen, now) > facts.limit_of(copy)) {
+            if (units_between(copy.last_seen, by.now) > by.limit_of(copy)) {
                 drop(slot);
             }
             return;
         }
         unlink(slot);
         Owner& of = owner(slot);
-        if (facts.is_living(copy)) {
-            of.was_missed = false;
-        } else if (std::exchange(of.was_missed, true)) {
+        of.searches = by.lives(copy) ? 0 : static_cast<uint8_t>(of.searches + 1);
+        if (of.searches == kSearches) {
             store_.remove(slot);
+            of.searches = 0;
+        } else {
+            ++taken_so_far_;
         }
     });
     cursor_ += units;

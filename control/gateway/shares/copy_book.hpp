@@ -56,18 +56,18 @@ class CopyBook {
     // streams that this one has not repeated.
     void end_pass(const std::string& gateway);
 
-    // What examine() learns of a copy.
-    struct Facts {
-        // Units of CoarseTime after which a connection that is idle ends.
-        std::function<int32_t(const conn::Connection& copy)> limit_of;
-        // Whether a worker's table has the connection.
-        std::function<bool(const conn::Connection& copy)> is_living;
+    struct Sweep {
+        CoarseTime now;
+        // The time, in units of CoarseTime, after which an idle copy ends.
+        std::function<int32_t(const conn::Connection&)> limit_of;
+        // Whether a worker has the connection of a copy that was taken over.
+        std::function<bool(const conn::Connection&)> lives;
     };
-    // Removes copies of the next `units` slots that have been idle for longer than their limit, and those that
-    // were taken over and whose connection does not live: twice in a row, because a reading may miss it.
-    void examine(uint32_t units, CoarseTime now, const Facts& facts);
-    // Copies that workers have taken over, as far as examine() has met them.
-    [[nodiscard]] uint64_t taken() const noexcept { return store_.size() - linked_; }
+    // Examines the next `units` slots of the store. Removes copies that are idle past their limit, and those
+    // that were taken over and whose connection has not been found twice in a row: one search may miss it.
+    void sweep(uint32_t units, const Sweep& by);
+    // Copies that workers have taken over, as of the last sweep of the whole store.
+    [[nodiscard]] uint64_t taken() const noexcept { return taken_; }
 
     [[nodiscard]] Counts counts(const std::string& gateway) const;
     // Copies held by share, those of Counts::held.
@@ -92,7 +92,7 @@ class CopyBook {
         uint32_t slot = 0;     // at the other gateway
         uint32_t stream = 0;   // that has sent it last
         uint8_t share = 0;
-        bool was_missed = false;  // its connection, when it was examined last
+        uint8_t searches = 0;  // in a row that have not found the connection of a taken copy
     };
 
     Peer& peer(const std::string& gateway);
@@ -111,8 +111,9 @@ class CopyBook {
     std::map<std::string, Peer> peers_;
     std::vector<Owner> owners_;  // by the slot of the store; grows with it
     std::array<uint64_t, shares::kSharesMax> by_share_{};
-    uint32_t cursor_ = 0;  // of examine()
-    uint64_t linked_ = 0;  // copies with a gateway
+    uint32_t cursor_ = 0;  // of sweep()
+    uint64_t taken_ = 0;
+    uint64_t taken_so_far_ = 0;  // in this sweep of the store
 };
 
 }  // namespace penstock::gateway

@@ -68,8 +68,8 @@ class CopyChannel {
         uint64_t streams = 0;             // begun since the start
     };
     [[nodiscard]] View view() const;
-    // Whether a new stream is needed: the current one, or the call, is silent, or has lost copies for want of room that is
-    // there now.
+    // Whether a new stream is needed: the current one, or the call, is silent, or has lost copies for want of
+    // room that is there now.
     [[nodiscard]] bool needs_restart(Time now) const;
     [[nodiscard]] const std::string& gateway() const noexcept { return gateway_; }
 

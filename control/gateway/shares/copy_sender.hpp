@@ -35,7 +35,7 @@ class CopySender final : public rpc::PeerTarget {
     struct Options {
         std::function<std::shared_ptr<const GatewayShares>()> shares;  // the plan in force; any thread
         std::vector<const conn::Table*> tables;  // of all workers; they outlive the sender
-        CoarseClock clock;                       // of the tables' times
+        CoarseClock clock{TscRate{}};            // of the tables' times
         std::function<CoarseTime()> now;         // any thread
         // Connections of shares of which this gateway is the heir are copied at any age: it has them because
         // the primary was away, and they end if it returns without them.

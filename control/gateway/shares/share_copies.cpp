@@ -13,8 +13,8 @@ namespace penstock::gateway {
 namespace {
 
 constexpr std::chrono::seconds kTick{1};
-// The whole store is examined in this number of ticks.
-constexpr uint32_t kExamineTicks = 16;
+// The whole store is swept in this number of ticks.
+constexpr uint32_t kSweepTicks = 16;
 // A copy may be idle for this much longer than its connection (copies::Sweep::kRefreshS, and a slow pass).
 constexpr std::chrono::milliseconds kIdleSlack{1'000 * (copies::Sweep::kRefreshS + 10)};
 
@@ -32,6 +32,12 @@ ShareCopies::ShareCopies(Options options)
 
 ShareCopies::~ShareCopies() {
     stop();
+    end_followers();
+}
+
+std::shared_ptr<const tls::Material> ShareCopies::material() {
+    const std::lock_guard lock(material_mutex_);
+    return is_stopped_ ? nullptr : options_.material();
 }
 
 void ShareCopies::start() {
@@ -42,25 +48,38 @@ void ShareCopies::start() {
 }
 
 void ShareCopies::stop() {
+    {
+        const std::lock_guard lock(material_mutex_);
+        is_stopped_ = true;
+    }
     thread_ = {};
-    end_followers();
+    request_stop_of_followers();
+}
+
+// Streams end together: the last one does not wait for the others.
+void ShareCopies::request_stop_of_followers() {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [gateway, follower] : followers_) {
+        follower->request_stop();
+    }
 }
 
 void ShareCopies::end_followers() {
+    request_stop_of_followers();
     std::map<std::string, std::unique_ptr<Follower>> ended;
-    {
-        const std::lock_guard lock(mutex_);
-        ended.swap(followers_);
-    }
-    // Streams end together: the last one does not wait for the others.
-    for (const auto& [gateway, follower] : ended) {
-        follower->request_stop();
-    }
+    const std::lock_guard lock(mutex_);
+    ended.swap(followers_);
 }
 
 void ShareCopies::set_plan(const std::shared_ptr<const GatewayShares>& own) {
     if (shared_ == nullptr || !options_.is_protected) {
         return;
+    }
+    {
+        const std::lock_guard lock(material_mutex_);
+        if (is_stopped_) {
+            return;
+        }
     }
     {
         const std::lock_guard lock(shared_->mutex);
@@ -81,7 +100,7 @@ void ShareCopies::set_plan(const std::shared_ptr<const GatewayShares>& own) {
             std::make_unique<Follower>(Follower::Options{.own_name = own->gateway_name(),
                                                          .target = client::Target{gateway.address},
                                                          .plan_version = own->plan().version,
-                                                         .material = options_.material,
+                                                         .material = [this] { return material(); },
                                                          .now = options_.sender.now},
                                        *channel);
     }
@@ -162,9 +181,10 @@ void ShareCopies::tick(std::chrono::steady_clock::time_point now) {
     const auto limit_of = options_.limits();
     const auto slack = static_cast<int32_t>(options_.sender.clock.from_milliseconds(kIdleSlack.count()));
     const std::lock_guard lock(shared_->mutex);
-    shared_->book.examine(options_.store->slots() / kExamineTicks + 1, options_.sender.now(),
-                          {.limit_of = [&](const conn::Connection& copy) { return limit_of(copy) + slack; },
-                           .is_living = options_.is_living});
+    shared_->book.sweep(options_.store->slots() / kSweepTicks + 1,
+                        {.now = options_.sender.now(),
+                         .limit_of = [&](const conn::Connection& copy) { return limit_of(copy) + slack; },
+                         .lives = options_.lives});
 }
 
 std::vector<ShareCopies::Channel> ShareCopies::channels(const GatewayShares& own) const {

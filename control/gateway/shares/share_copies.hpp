@@ -40,14 +40,15 @@ class ShareCopies {
         bool is_protected = false;  // the gateway serves TCP, with --tls-* files
         // Units of CoarseTime after which an idle connection ends, by the configuration in force. Any thread.
         std::function<std::function<int32_t(const conn::Connection&)>()> limits;
-        // Whether a worker's table has the connection. Any thread.
-        std::function<bool(const conn::Connection& copy)> is_living;
+        // Whether a worker has a connection with the keys of this one. Any thread.
+        std::function<bool(const conn::Connection&)> lives;
         ShareReturn::First returns = ShareReturn::First::AtStart;
-        // Called on the thread with each change of returning() that has another cause than a plan.
+        // Called on the thread with each change of returning() that has another cause than a plan. Not called
+        // after stop().
         std::function<void(uint64_t returning)> on_return;
     };
     explicit ShareCopies(Options options);
-    ~ShareCopies();  // calls stop()
+    ~ShareCopies();
     ShareCopies(const ShareCopies&) = delete;
     ShareCopies& operator=(const ShareCopies&) = delete;
 
@@ -62,7 +63,9 @@ class ShareCopies {
     [[nodiscard]] uint64_t review_returning(const GatewayShares& own);
     // By the last plan. Any thread.
     [[nodiscard]] uint64_t returning() const;
-    // Ends all streams that this gateway has opened. Idempotent.
+    // Ends all streams that this gateway has opened. Returns at once: a follower that resolves a name, or
+    // examines why a connection fails, is waited for by the destructor. Options::material is not called
+    // afterwards. Idempotent.
     void stop();
 
     // Of another gateway of the plan in force.
@@ -86,6 +89,8 @@ class ShareCopies {
     [[nodiscard]] static ChannelState summary_of(const std::vector<Channel>& channels) noexcept;
 
  private:
+    [[nodiscard]] std::shared_ptr<const tls::Material> material();
+    void request_stop_of_followers();
     void end_followers();
     void run(const std::stop_token& stopped);
     void tick(std::chrono::steady_clock::time_point now);
@@ -99,6 +104,8 @@ class ShareCopies {
     mutable std::mutex return_mutex_;
     ShareReturn return_;                  // guarded by return_mutex_
     std::unique_ptr<SharedBook> shared_;  // null: --share-copies 0
+    std::mutex material_mutex_;           // held while Options::material is called
+    bool is_stopped_ = false;             // guarded by it
     mutable std::mutex mutex_;
     // Guarded by mutex_. Channels live as long as this object.
     std::map<std::string, std::unique_ptr<CopyChannel>> channels_;

@@ -297,8 +297,8 @@ TEST(Views, SharesAndTheirGateways) {
     const auto shares = from_text<v1::ListSharesResponse>(
         R"(plan_version: 7 gateway_name: "edge-1"
            shares { number: 0 primary: "edge-1" heir: "edge-2" role: "primary" served: 12 announced: 11
-                    copies: 3456 channel: "complete" complete_age_ms: 250
-                    snat: "198.51.100.1" snat: "2001:db8:1::1" }
+                    snat: "198.51.100.1" snat: "2001:db8:1::1"
+                    copies: 3456 channel: "complete" complete_age_ms: 250 }
            shares { number: 1 primary: "edge-2" heir: "edge-3" role: "none" vips: "203.0.113.0/28"
                     vips: "2001:db8::/64" served: 3 }
            gateways { name: "edge-1" weight: 1 primary_of: 1 address: "10.0.0.1:7443" }
@@ -312,14 +312,14 @@ TEST(Views, SharesAndTheirGateways) {
         "SHARE  PRIMARY  HEIR    ROLE     SERVED  ANNOUNCED  SNAT                        COPIES  CHANNEL\n"
         "    0  edge-1   edge-2  primary      12         11  198.51.100.1,2001:db8:1::1    3456  complete\n"
         "    1  edge-2   edge-3  none          3          0  -                                0  -\n");
-    EXPECT_EQ(shares_table(shares, true).text(),
-              "SHARE  PRIMARY  HEIR    ROLE     SERVED  ANNOUNCED  SNAT                        COPIES  "
-              "CHANNEL     AGE  VIPS\n"
-              "    0  edge-1   edge-2  primary      12         11  198.51.100.1,2001:db8:1::1    3456  "
-              "complete  0.25s  -\n"
-              "    1  edge-2   edge-3  none          3          0  -                                0  -     "
-              "        -  "
-              "203.0.113.0/28,2001:db8::/64\n");
+    EXPECT_EQ(
+        shares_table(shares, true).text(),
+        "SHARE  PRIMARY  HEIR    ROLE     SERVED  ANNOUNCED  SNAT                        COPIES  CHANNEL   "
+        "  AGE  VIPS\n"
+        "    0  edge-1   edge-2  primary      12         11  198.51.100.1,2001:db8:1::1    3456  complete  "
+        "0.25s  -\n"
+        "    1  edge-2   edge-3  none          3          0  -                                0  -         "
+        "    -  203.0.113.0/28,2001:db8::/64\n");
     EXPECT_EQ(
         gateways_table(shares, false).text(),
         "NAME    THIS  WEIGHT  PRIMARY-OF  HEIR-OF  ADDRESS        CHANNEL     COPIES  THERE    AGE  ERROR\n"

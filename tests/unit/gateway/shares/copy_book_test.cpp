@@ -45,17 +45,18 @@ class CopyBookTest : public testing::Test {
         ASSERT_TRUE(found);
         store_->mark_taken(*found);
     }
-    // Workers' tables hold these connections, and limit_of() is `limit`.
-    void examine(const std::vector<conn::Connection>& living, uint32_t units = 1'024,
-                 CoarseTime now = {1'000'000}, int32_t limit = 2'000'000) {
-        book_.examine(units, now,
-                      {.limit_of = [&](const conn::Connection&) { return limit; },
-                       .is_living =
-                           [&](const conn::Connection& copy) {
-                               return std::ranges::any_of(living, [&](const conn::Connection& each) {
-                                   return each.forward == copy.forward && each.reverse == copy.reverse;
-                               });
-                           }});
+    // Sweeps the store once, while the workers' tables hold these connections.
+    void sweep(const std::vector<conn::Connection>& living) {
+        book_.sweep(1'024, {.now = {2'000},
+                            .limit_of = [](const auto&) { return 1'000; },
+                            .lives =
+                                [&](const conn::Connection& copy) {
+                                    return std::ranges::any_of(
+                                        living, [&](const conn::Connection& connection) {
+                                            return connection.forward == copy.forward &&
+                                                   connection.reverse == copy.reverse;
+                                        });
+                                }});
     }
 
     std::unique_ptr<copies::Store> store_;
@@ -129,7 +130,7 @@ TEST_F(CopyBookTest, AStreamThatIsLostKeepsItsCopiesAndTheNextOneReplacesThem) {
     EXPECT_EQ(book_.counts("edge-2").held, 3U) << "a later pass removes nothing";
 }
 
-TEST_F(CopyBookTest, ATakenCopyStaysUntilItsConnectionWasMissedTwice) {
+TEST_F(CopyBookTest, ATakenCopyStaysUntilTwoSweepsHaveNotFoundItsConnection) {
     held(1, numbered(1));
     held(2, numbered(2));
     take(1);
@@ -141,18 +142,24 @@ TEST_F(CopyBookTest, ATakenCopyStaysUntilItsConnectionWasMissedTwice) {
     book_.end_pass("edge-2");
     EXPECT_TRUE(has(1));
     EXPECT_FALSE(has(2));
-    examine({numbered(1)}, 1'024, {1'000'000}, 1);
+    book_.sweep(1'024, {.now = {1'000'000},
+                        .limit_of = [](const auto&) { return 1; },
+                        .lives = [](const auto&) { return true; }});
     EXPECT_TRUE(has(1)) << "idle or not is a matter of the worker's table";
     held(7, numbered(1));
     EXPECT_EQ(book_.counts("edge-2").taken, 1U);
     for (int i = 0; i < 3; ++i) {
-        examine({numbered(8), numbered(1)});
+        sweep({numbered(1), numbered(8)});
         EXPECT_EQ(book_.taken(), 1U);
     }
-    examine({});
-    EXPECT_TRUE(has(1)) << "a reading may have missed it";
-    examine({numbered(8)});
+    sweep({});
+    EXPECT_TRUE(has(1)) << "a search may have missed it";
+    sweep({numbered(1)});
+    sweep({numbered(8)});
+    EXPECT_TRUE(has(1));
+    sweep({numbered(8)});
     EXPECT_FALSE(has(1));
+    sweep({});
     EXPECT_EQ(book_.taken(), 0U);
     held(7, numbered(1));
     EXPECT_TRUE(has(1));
@@ -166,7 +173,13 @@ TEST_F(CopyBookTest, AnIdleCopyEnds) {
         held(n, connection);
     }
     for (int part = 0; part < 10; ++part) {
-        examine({}, 11, {2'150}, 100);
+        book_.sweep(11, {.now = {2'150},
+                         .limit_of =
+                             [](const conn::Connection& copy) {
+                                 EXPECT_TRUE(copy.is_tcp());
+                                 return 100;
+                             },
+                         .lives = [](const auto&) { return false; }});
     }
     EXPECT_EQ(store_->size(), 50U);
     EXPECT_FALSE(has(49));

@@ -62,7 +62,9 @@ class OtherGateway {
     }
     void insert(uint32_t n, const IpAddr& vip = kVipOfShare0) {
         const conn::Connection connection = numbered(n, vip);
-        table.insert(connection, table.hash(connection.forward), table.hash(connection.reverse));
+        const auto inserted =
+            table.insert(connection, table.hash(connection.forward), table.hash(connection.reverse));
+        EXPECT_EQ(inserted.status, conn::InsertStatus::Inserted);
     }
     void erase(uint32_t n) {
         const conn::Connection connection = numbered(n);
@@ -117,7 +119,7 @@ class ShareCopiesTest : public testing::Test {
         out.material = [] { return std::make_shared<const tls::Material>(); };
         out.is_protected = true;
         out.limits = [] { return [](const conn::Connection&) { return 1'000'000; }; };
-        out.is_living = [](const conn::Connection&) { return false; };
+        out.lives = [](const conn::Connection&) { return false; };
         return out;
     }
     void start(ShareCopies::Options options) {
