@@ -175,32 +175,26 @@ class Table {
     [[nodiscard]] double slots_used() const noexcept {
         return 2.0 * size() / (static_cast<double>(buckets_count_) * detail::Bucket::kSlots);
     }
-    // No unit from this one on has ever been used, so listing and aging can stop here. Never decreases.
+    // No unit from here on has ever been used, so listing and aging can stop here. Never decreases.
     [[nodiscard]] uint32_t high_water() const noexcept {
         return __atomic_load_n(&header_->high_water, __ATOMIC_ACQUIRE);
     }
-    // Copies the connection that starts at `unit` (0 .. capacity-1). Returns false if there is none, or if it
-    // was replaced during each of a few attempts. last_seen and state are each from some moment during the
-    // copy.
+    // Copies the connection that starts at `unit` (0 .. capacity-1). False: there is none, or it was replaced
+    // during each of a few attempts. last_seen and state are each from some moment during the copy.
     [[nodiscard]] bool read(uint32_t unit, Connection& out) const noexcept {
         uint32_t generation = 0;
         return read(unit, out, generation) == Unit::Live;
     }
-    enum class Unit : uint8_t {
-        Empty,     // no connection starts here
-        Replaced,  // during each attempt: there may be one
-        Live,
-    };
-    // The same, and the generation() of the connection, which is odd. `out` and `generation` are valid if
-    // Live.
+    // Empty: no connection starts here. Replaced: during each attempt; there may be one.
+    enum class Unit : uint8_t { Empty, Replaced, Live };
+    // The same, and the generation() of the connection, which is odd. Both are valid if Live.
     [[nodiscard]] Unit read(uint32_t unit, Connection& out, uint32_t& generation) const noexcept;
-    // Copies the connection with this key, as read() does; `generation` is that of this life. Returns false
-    // if there is none, or if the key was moved to its other bucket meanwhile (copies/store.hpp).
     struct Lookup {
         Found found;
-        uint32_t generation = 0;
+        uint32_t generation = 0;  // of this life
         Connection connection;
     };
+    // read() by a key. False also if the key was moved to its other bucket meanwhile (copies/store.hpp).
     [[nodiscard]] bool look_up(const packet::FlowKey& key, uint64_t hash, Lookup& out) const noexcept;
 
  private:
