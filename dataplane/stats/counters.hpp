@@ -67,12 +67,10 @@ namespace penstock::stats {
     X(Connections, "connections", "connections now (a level, not a count)")                                  \
     X(ReclaimedSnatPorts, "reclaimed_snat_ports",                                                            \
       "connections removed for their SNAT port: all towards the endpoint were taken")                        \
-    X(AdoptedConnections, "adopted_connections",                                                             \
-      "connections adopted from the former process at the start")                                            \
+    X(AdoptedConnections, "adopted_connections", "connections adopted from the former process at the start") \
     X(ConnectionsTakenOver, "connections_taken_over",                                                        \
       "connections of another gateway that continue here, taken over from their copies")                     \
-    X(CopiesRefused, "copies_refused",                                                                       \
-      "packets whose connection could not be taken over from its copy")                                      \
+    X(CopiesRefused, "copies_refused", "packets whose connection could not be taken over from its copy")     \
     X(ArpReplies, "arp_replies", "ARP requests and probes for VIPs that a worker answered")                  \
     X(NeighbourAdvertisements, "neighbour_advertisements",                                                   \
       "neighbour solicitations for VIPs that a worker answered")                                             \

@@ -17,8 +17,8 @@
 namespace penstock::worker {
 
 // The workers on which the pipeline looks up a packet of this key (pipeline/conn_lookup.cpp), in turn. The
-// last one may open a flow, unless it is there as the owner of a moved flow (pipeline::MovedFlows) or of a copy
-// (pipeline/take_over.hpp).
+// last one may open a flow, unless it is there as the owner of a moved flow (pipeline::MovedFlows) or of a
+// copy (pipeline/take_over.hpp).
 [[nodiscard]] std::vector<WorkerId> searched_workers(const packet::Parsed& packet,
                                                      const config::Snapshot& snapshot,
                                                      const pipeline::WorkerContext& receiver,

@@ -18,8 +18,8 @@ namespace penstock::worker {
 
 class SnatForecast {
  public:
-    // `worker` opens the flow with this `forward` key. `removed`: the connection that the packet would remove,
-    // or null. All are borrowed.
+    // `worker` opens the flow with this `forward` key. `removed`: the connection that the packet would
+    // remove, or null. All are borrowed.
     SnatForecast(const config::Snapshot& snapshot, const pipeline::WorkerContext& worker,
                  const packet::FlowKey& forward, const KnownConnection* removed)
         : snapshot_(snapshot),
