@@ -4,8 +4,8 @@
 
 namespace penstock::conn {
 
-// The words of a bucket are read one by one: a tag may be that of the slot's next key, and a reference that of
-// its former one. So the key of the entry is compared, and its generation shows that the entry lived
+// The words of a bucket are read one by one: a tag may be that of the next key of the slot, and a reference
+// that of its former one. So the key of the entry is compared, and its generation shows that the entry lived
 // throughout. The acquires order the reads before a later read of Store::puts_.
 bool Table::look_up(const packet::FlowKey& key, uint64_t hash, Lookup& out) const noexcept {
     const uint32_t tag = tag_of(hash);

@@ -69,7 +69,8 @@ class Store {
     [[nodiscard]] conn::Connection at(Slot slot) const noexcept { return table_.connection({slot.value}); }
     // The slots from slots() on have never been used.
     [[nodiscard]] uint32_t slots() const noexcept { return table_.high_water(); }
-    // Calls visit(slot) for each held copy among `count` slots from `first` on. The call may remove that copy.
+    // Calls visit(slot) for each held copy among `count` slots from `first` on. The call may remove that
+    // copy.
     template <typename Visit>
     void for_each(uint32_t first, uint32_t count, Visit&& visit) const {
         for (uint32_t at = first; at < slots() && at - first < count; ++at) {

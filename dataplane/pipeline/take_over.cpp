@@ -44,6 +44,9 @@ ConnectionIndex insert_copy(WorkerContext& ctx, const conn::Connection& copy) no
         insert_foreign(ctx, foreign, WhenFull::Evict, prefetch_pool(ctx, foreign), inserted)) {
         return {};
     }
+    if (ctx.latency != nullptr) {
+        ctx.latency->waits[inserted.value] = {};  // of a former connection in its place
+    }
     return inserted;
 }
 

@@ -2,15 +2,15 @@
 // Takes over copies of another gateway's connections (copies/store.hpp): a packet that has missed in the
 // table of every worker that placement names, and whose key a copy has, makes the connection one of this
 // gateway's. Its owner, computed from the keys alone (opening/foreign.hpp), inserts it as an adoption does
-// and serves the packet as a hit. Another worker hands the packet to the owner (conn_lookup.cpp). The mark
-// of the copy that was taken leads the packets of both directions to the owner as long as the copy is held.
+// and serves the packet as a hit. Another worker hands the packet to the owner (conn_lookup.cpp). The mark of
+// the copy that was taken leads the packets of both directions to the owner as long as the copy is held.
 //
 // A SYN or an INIT begins another connection of the same tuple and never takes a copy over; nor does a
 // segment with invalid flags. A SYN+ACK does: the endpoint answers a SYN that the other gateway has
 // forwarded. A copy is refused if its frontend or endpoint is gone from the configuration, if its SNAT
 // address or port is none that this worker may have, if it has been idle past its limit, if another
-// connection has one of its keys, or if the table is full. Each packet that finds it then counts as
-// refused, and is served like a packet of an unknown connection.
+// connection has one of its keys, or if the table is full. Each packet that finds it then counts as refused,
+// and is served like a packet of an unknown connection.
 #pragma once
 
 #include "dataplane/copies/store.hpp"
@@ -36,8 +36,8 @@ namespace penstock::pipeline {
                                 const conn::Connection& copy, ForeignConnection& foreign) noexcept;
 
 // The connection with this key, of which this worker's table had none: taken over now, or since the table was
-// read. Not a hit: there is no copy, it belongs to another worker, it is refused, or the connection has ended.
-// Needs ctx.copies. May evict connections from a full table.
+// read. Not a hit: there is no copy, it belongs to another worker, it is refused, or the connection has
+// ended. Needs ctx.copies. May evict connections from a full table.
 [[nodiscard]] conn::Found take_over(WorkerContext& ctx, const packet::FlowKey& key) noexcept;
 
 // Serves the misses of the burst that belong to copies, and removes them from the misses. Runs after the

@@ -389,6 +389,24 @@ std::string difference_with(Extra extra, const worker::ExplainQuery& query,
     return is_sent_on && !expires ? "TTL 1 does not expire" : "";
 }
 
+// Whether the connection of a copy lives, as its control thread learns it. Returns how many do.
+uint64_t expect_lives(StoppedWorkers& workers) {
+    uint64_t live = 0;
+    workers.copies().for_each([&](copies::Store::Slot slot) {
+        const conn::Connection copy = workers.copies().at(slot);
+        bool lives = false;
+        for (uint8_t w = 0; w < workers.count(); ++w) {
+            const conn::Table& connections = workers.context({w}).connections;
+            const conn::Found found = connections.find(copy.forward, connections.hash(copy.forward));
+            lives |=
+                found.is_hit() && connections.at(found.index).key(conn::Direction::Reverse) == copy.reverse;
+        }
+        EXPECT_EQ(workers.inspect().has_connection(copy.forward, copy.reverse), lives);
+        live += lives ? 1 : 0;
+    });
+    return live;
+}
+
 TEST(Explain, AgreesWithThePipeline) {
     if (kUnderThreadSanitizer) {
         GTEST_SKIP() << "DPDK's lcores synchronise by barriers that TSan cannot see";
@@ -396,6 +414,7 @@ TEST(Explain, AgreesWithThePipeline) {
     ASSERT_TRUE(start_eal());
     Prng random;
     Counts counts;
+    uint64_t copies_that_live = 0;
     for (const uint32_t worker_count : {1U, 2U, 4U}) {
         VirtualGateway gateway;
         StoppedWorkers workers(worker_count);
@@ -433,6 +452,7 @@ TEST(Explain, AgreesWithThePipeline) {
                     << (extra == Extra::Options ? ", options" : "") << ", on NicPort "
                     << int{query.port.value} << "\n"
                     << text_of_steps(explained) << "  verdict: " << explained.verdict;
+                copies_that_live += expect_lives(workers);
                 if (extra == Extra::None) {
                     count(counts, query, explained, done);
                 } else {
@@ -443,6 +463,7 @@ TEST(Explain, AgreesWithThePipeline) {
             }
         }
     }
+    EXPECT_GT(copies_that_live, 0U);
     for (const std::string& kind : required_kinds()) {
         EXPECT_GT(counts.of(kind), 0U) << kind;
     }

@@ -126,6 +126,14 @@ void expect_same(const Table& table, const Model& model, HashOf hash_of) {
         ASSERT_TRUE(found.is_hit()) << key.source.to_string() << ":" << key.source_port;
         EXPECT_EQ(found.index.value, where.first);
         EXPECT_EQ(found.direction, where.second);
+        Table::Lookup lookup;
+        ASSERT_TRUE(table.look_up(key, hash_of(table, key), lookup));
+        EXPECT_EQ(lookup.found.index, found.index);
+        EXPECT_EQ(lookup.found.direction, found.direction);
+        EXPECT_EQ(lookup.generation, table.generation(found.index));
+        const Connection& expected = model.live.at(where.first);
+        EXPECT_TRUE(lookup.connection.forward == expected.forward &&
+                    lookup.connection.reverse == expected.reverse);
     }
     uint32_t listed = 0;
     for (uint32_t slot = 0; slot < table.high_water(); ++slot) {

@@ -80,7 +80,8 @@ class Reclaim {
             count, !endpoint_.address.is_v4(), [&](uint32_t at) -> const FlowKey& { return keys[at]; },
             [&](uint32_t at) { return hashes[at]; }, [&](uint32_t at) -> conn::Found& { return found[at]; });
         for (uint32_t at = 0; at < count && !is_done_; ++at) {
-            // A port of a copied connection is not available, whether its connection has been taken over or not.
+            // A port of a copied connection is not available, whether its connection has been taken over or
+            // not.
             if (ctx_.copies == nullptr || !is_reserved_by_copy(*ctx_.copies, forward_, keys[at])) {
                 consider(found[at], places[at], turn);
             }

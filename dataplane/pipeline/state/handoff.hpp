@@ -12,8 +12,8 @@
 namespace penstock::pipeline {
 
 // A packet handed over this often is looping: two candidate owners and a configuration that changed meanwhile
-// explain three handoffs, and an ICMP error may also visit every worker (placement.hpp). A flow of MovedFlows,
-// or a copy (take_over.hpp), explains two more handoffs; there are at least two workers then.
+// explain three handoffs, and an ICMP error may also visit every worker (placement.hpp). A flow of
+// MovedFlows, or a copy (take_over.hpp), explains two more handoffs; there are at least two workers then.
 [[nodiscard]] constexpr uint32_t handoffs_max(uint32_t workers) noexcept {
     return 3 + workers;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "dataplane/copies/store.hpp"
 #include "dataplane/packet/parse.hpp"
 #include "dataplane/pipeline/counted_stages.hpp"
 #include "tests/unit/pipeline/web_service.hpp"
@@ -382,6 +383,20 @@ TEST_F(Latency, AdoptedConnectionsAreNotMeasured) {
     const stats::LatencyCounters& row = heir.worker(0).latency->services[0];
     EXPECT_EQ(sum_of(row.connect).values, 0U);
     EXPECT_EQ(sum_of(row.first_byte).values, 0U);
+}
+
+// In the place of a connection that was waiting for its endpoint.
+TEST_F(Latency, ConnectionsThatWereTakenOverAreNotMeasured) {
+    syn();
+    pipeline::WorkerContext& ctx = gateway.worker(0);
+    const auto store = *copies::Store::create(16, HashKey::random());
+    ASSERT_TRUE(store->put(ctx.connections.connection({0})).is_set());
+    pipeline::close_connection(ctx, {0}, pipeline::Removal::Expired);
+    ctx.copies = store.get();
+    const packet::FlowKey inside = key_of(open.frame);
+    ASSERT_EQ(gateway.send(answer_to(inside, "SA", 500, ""), kCluster).verdict, Verdict::Transmit);
+    ASSERT_EQ(gateway.count(stats::Counter::ConnectionsTakenOver), 1U);
+    EXPECT_EQ(sum_of(ctx.latency->services[0].connect).values, 0U);
 }
 
 class LatencyWithFlowRecords : public Latency {

@@ -184,7 +184,6 @@ TEST_F(TakeOver, ContinuesAnAssociation) {
     copy.state = static_cast<uint8_t>(conn::SctpState::Established);
     copy.tags = {9, 7};  // as in frame_of()
     store_of(second).put(copy);
-    // A new association of the tuple does not take it over.
     const Outcome data = second.send(frame_of(copy.forward, "A"), kUp);
     EXPECT_EQ(data.verdict, Verdict::Transmit) << text_of(data.reason).counter;
     EXPECT_EQ(key_of(data.frame), copy.reverse.reversed());
