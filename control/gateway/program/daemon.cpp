@@ -57,12 +57,12 @@ Daemon::~Daemon() {
     }
     exporter_.reset();
     upgrades_.stop();
-    plan_watch_.reset();
     if (share_copies_) {
-        share_copies_->stop();  // reads the TLS files of the server
+        share_copies_->stop();  // it reads the TLS files of the server
     }
-    server_.reset();
+    server_.reset();  // its calls read the plan
     blocklist_.reset();
+    plan_watch_.reset();
     if (reconciler_) {
         reconciler_->stop();
     }

@@ -70,6 +70,12 @@ void ShareCopies::set_plan(const std::shared_ptr<const GatewayShares>& own) {
         return;
     }
     {
+        const std::lock_guard lock(material_mutex_);
+        if (is_stopped_) {
+            return;
+        }
+    }
+    {
         const std::lock_guard lock(shared_->mutex);
         shared_->book.set_plan(own);
     }

@@ -51,7 +51,8 @@ class ShareCopies {
 
     // Follows the gateways of the plan from now on. Once; `material` must work.
     void start();
-    // Starts and ends streams as a new plan requires. After start(); one thread at a time.
+    // Starts and ends streams as a new plan requires. After start(); one thread at a time. After stop() it
+    // does nothing.
     void set_plan(const std::shared_ptr<const GatewayShares>& own);
     // Ends all streams that this gateway has opened. Returns at once: a follower that resolves a name, or
     // examines why a connection fails, is waited for by the destructor. Options::material is not called
