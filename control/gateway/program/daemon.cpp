@@ -58,11 +58,11 @@ Daemon::~Daemon() {
     exporter_.reset();
     upgrades_.stop();
     if (share_copies_) {
-        share_copies_->stop();  // reads the TLS files of the server
+        share_copies_->stop();  // it reads the TLS files of the server
     }
-    server_.reset();
-    plan_watch_.reset();  // read by calls of the server
+    server_.reset();  // its calls read the plan
     blocklist_.reset();
+    plan_watch_.reset();
     if (reconciler_) {
         reconciler_->stop();
     }

@@ -99,9 +99,17 @@ void Daemon::prepare_copies() {
 
 // The server answers by now: a gateway that is called back by another one is there.
 void Daemon::exchange_copies() {
-    if (share_copies_) {
-        share_copies_->start();
+    if (share_copies_ == nullptr) {
+        return;
     }
+    const auto own = plan_watch_->shares();
+    const shares::Gateway* planned = own->plan().gateway(own->gateway_name());
+    if (planned != nullptr && !planned->address.empty() && !has_tcp(options_)) {
+        log::get("control").warn(
+            "the plan of shares has an address of this gateway, but --listen has no TCP address with --tls-* "
+            "files: shares are unprotected, connections are not copied");
+    }
+    share_copies_->start();
 }
 
 }  // namespace penstock::gateway

@@ -57,7 +57,8 @@ class ShareCopies {
 
     // Follows the gateways of the plan from now on. Once; `material` must work.
     void start();
-    // Starts and ends streams as a new plan requires. After start(); one thread at a time.
+    // Starts and ends streams as a new plan requires. After start(); one thread at a time. After stop() it
+    // does nothing.
     void set_plan(const std::shared_ptr<const GatewayShares>& own);
     // The shares of a plan to which the gateway returns, a bit each; before it is in force. Any thread.
     [[nodiscard]] uint64_t review_returning(const GatewayShares& own);
