@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies of another gateway's connections, held beside the connection tables (docs/adr/0050). One writer puts
 // and removes them. A worker looks here for a packet that has missed in every table, and takes the copy over:
-// it inserts the connection into its own table (pipeline/take_over.hpp).
+// it inserts the connection into its own table (pipeline/opening/take_over.hpp).
 //
 //            writer (control)                  workers
 //   put, refresh, remove                         find, mark_taken

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/pipeline/conn_lookup.hpp"
 
+#include "dataplane/pipeline/opening/take_over.hpp"
 #include "dataplane/pipeline/placement.hpp"
-#include "dataplane/pipeline/take_over.hpp"
 
 namespace penstock::pipeline {
 namespace {

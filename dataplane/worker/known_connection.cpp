@@ -5,7 +5,7 @@
 #include "dataplane/conn/sctp_state.hpp"
 #include "dataplane/conn/tcp_state.hpp"
 #include "dataplane/pipeline/opening/foreign.hpp"
-#include "dataplane/pipeline/take_over.hpp"
+#include "dataplane/pipeline/opening/take_over.hpp"
 
 namespace penstock::worker {
 namespace {

@@ -18,7 +18,7 @@ namespace penstock::worker {
 
 // The workers on which the pipeline looks up a packet of this key (pipeline/conn_lookup.cpp), in turn. The
 // last one may open a flow, unless it is there as the owner of a moved flow (pipeline::MovedFlows) or of a
-// copy (pipeline/take_over.hpp).
+// copy (pipeline/opening/take_over.hpp).
 [[nodiscard]] std::vector<WorkerId> searched_workers(const packet::Parsed& packet,
                                                      const config::Snapshot& snapshot,
                                                      const pipeline::WorkerContext& receiver,
@@ -36,7 +36,7 @@ struct KnownConnection {
 [[nodiscard]] std::optional<KnownConnection> find_connection(const pipeline::WorkerContext& context,
                                                              const packet::FlowKey& key);
 
-// The copy that has the packet's key, and that the packet takes over (pipeline/take_over.hpp).
+// The copy that has the packet's key, and that the packet takes over (pipeline/opening/take_over.hpp).
 struct KnownCopy {
     // Its owner, and the connection that it would have; empty: the copy is refused.
     std::optional<KnownConnection> connection;

@@ -5,7 +5,7 @@
 
 #include "dataplane/conn/aging.hpp"
 #include "dataplane/nat/source_search.hpp"
-#include "dataplane/pipeline/take_over.hpp"
+#include "dataplane/pipeline/opening/take_over.hpp"
 
 namespace penstock::worker {
 

@@ -8,9 +8,9 @@
 #include "dataplane/packet/wire.hpp"
 #include "dataplane/pipeline/answers/own_errors.hpp"
 #include "dataplane/pipeline/forward.hpp"
+#include "dataplane/pipeline/opening/take_over.hpp"
 #include "dataplane/pipeline/other_family.hpp"
 #include "dataplane/pipeline/placement.hpp"
-#include "dataplane/pipeline/take_over.hpp"
 
 namespace penstock::pipeline {
 namespace {

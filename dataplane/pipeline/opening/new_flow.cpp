@@ -21,7 +21,7 @@
 #include "dataplane/pipeline/opening/opening.hpp"
 #include "dataplane/pipeline/opening/pick_up.hpp"
 #include "dataplane/pipeline/opening/reclaim.hpp"
-#include "dataplane/pipeline/take_over.hpp"
+#include "dataplane/pipeline/opening/take_over.hpp"
 #include "dataplane/pipeline/track.hpp"
 #include "dataplane/pipeline/translate.hpp"
 

@@ -7,7 +7,7 @@
 #include "dataplane/pipeline/answers/reject.hpp"
 #include "dataplane/pipeline/handshake.hpp"
 #include "dataplane/pipeline/opening/opening.hpp"
-#include "dataplane/pipeline/take_over.hpp"
+#include "dataplane/pipeline/opening/take_over.hpp"
 #include "dataplane/pipeline/translate.hpp"
 
 namespace penstock::pipeline {

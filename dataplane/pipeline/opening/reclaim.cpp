@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/pipeline/opening/reclaim.hpp"
-#include "dataplane/pipeline/take_over.hpp"
+#include "dataplane/pipeline/opening/take_over.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which packets take a copy over, which copies are refused, and that new flows leave their tuples alone.
-#include "dataplane/pipeline/take_over.hpp"
+#include "dataplane/pipeline/opening/take_over.hpp"
 
 #include <gtest/gtest.h>
 
