@@ -31,7 +31,7 @@ enum class PortPart : uint8_t {
     All,
     Primary,  // seven of eight
     Heir,     // the eighth
-    None,     // the address belongs to other gateways
+    None,     // no flow is opened with the address: it belongs to other gateways
 };
 
 // The ports of a part in each block of 64 (port_blocks.hpp), as bits. A block belongs to one worker or is
@@ -91,7 +91,9 @@ class SnatAddresses {
                 fitting_[is_v6(address.address)][egress] |= self;
             }
         }
-        of_group_[std::min<size_t>(address.group, of_group_.size() - 1)] |= self;
+        if (address.part != PortPart::None) {
+            of_group_[std::min<size_t>(address.group, of_group_.size() - 1)] |= self;
+        }
     }
 
     // The addresses that a flow of a frontend with this `group` may use when it leaves through `egress` to

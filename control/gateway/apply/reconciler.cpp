@@ -344,7 +344,7 @@ void Reconciler::follow_linux(const drivers::MirroredState& mirror) {
 
 void Reconciler::take_over(std::shared_ptr<const GatewayShares> shares) {
     state_.shares = std::move(shares);
-    parts_.set_shares(state_.shares);
+    parts_.set_shares(state_.shares.get());
 }
 
 // Updates routes, source addresses and the identity from the state of Linux.

@@ -5,18 +5,32 @@
 #include <cstddef>
 #include <utility>
 
+#include "dataplane/base/limits.hpp"
+
 namespace penstock::gateway {
 
 void SnapshotAssembly::follow_linux(const drivers::MirroredState& mirror, const std::vector<IpAddr>& host) {
     routes_ = route::RouteTable::build(mirror.routes, mirror.neighbours, mirror.addresses, mirror.ports,
                                        mirror.vips);
     nat::SnatConfig snat{.addresses = snat_addresses(options_.snat_addresses, options_.twins,
-                                                     mirror.addresses, host, snat_of_shares(shares_.get())),
+                                                     mirror.addresses, host, of_shares_),
                          .ports = options_.snat_ports,
                          .host_ephemeral = options_.host_ephemeral};
     if (snat != *snat_) {
         snat_ = std::make_shared<const nat::SnatConfig>(std::move(snat));
     }
+}
+
+void SnapshotAssembly::set_shares(const GatewayShares* shares) {
+    std::vector<nat::SnatAddress> next = snat_of_shares(shares);
+    for (nat::SnatAddress& former : of_shares_) {
+        if (std::ranges::find(next, former.address, &nat::SnatAddress::address) == next.end()) {
+            former.part = nat::PortPart::None;
+            next.push_back(former);
+        }
+    }
+    next.resize(std::min<size_t>(next.size(), limits::kSnatAddressesMax));
+    of_shares_ = std::move(next);
 }
 
 void SnapshotAssembly::follow_pod_cidrs(const std::vector<Prefix>& pod_cidrs, bool is_first) {

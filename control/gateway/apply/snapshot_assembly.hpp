@@ -42,11 +42,12 @@ class SnapshotAssembly {
     // Updates routes and source addresses from the state of Linux. `host`: the addresses of the host's
     // interfaces. They are used only if SNAT addresses are configured.
     void follow_linux(const drivers::MirroredState& mirror, const std::vector<IpAddr>& host);
-    // The shares of several gateways from the next follow_linux() on; null: none.
-    void set_shares(std::shared_ptr<const GatewayShares> shares) { shares_ = std::move(shares); }
+    // The shares of several gateways from the next follow_linux() on; null: none. SNAT addresses that the
+    // shares had before stay, without ports, for the replies of their flows.
+    void set_shares(const GatewayShares* shares);
     // Whether SNAT addresses are configured, by options or by shares.
     [[nodiscard]] bool has_snat_addresses() const {
-        return !options_.snat_addresses.empty() || !snat_of_shares(shares_.get()).empty();
+        return !options_.snat_addresses.empty() || !of_shares_.empty();
     }
     // `is_first`: no Service had an id before.
     void follow_pod_cidrs(const std::vector<Prefix>& pod_cidrs, bool is_first);
@@ -66,7 +67,7 @@ class SnapshotAssembly {
 
  private:
     const Options options_;
-    std::shared_ptr<const GatewayShares> shares_;  // null: none
+    std::vector<nat::SnatAddress> of_shares_;  // of the plan in force, then those of earlier plans
     std::shared_ptr<const route::RouteTable> routes_ = std::make_shared<route::RouteTable>();
     std::shared_ptr<const nat::SnatConfig> snat_ = std::make_shared<nat::SnatConfig>();
     std::shared_ptr<const lb::ClusterClients> cluster_clients_ = std::make_shared<lb::ClusterClients>();

@@ -133,7 +133,12 @@ TEST_F(SourceSearchTest, AnExhaustedPartIsExhausted_NAT002) {
     EXPECT_EQ(more, 42U);
     config.addresses = {{.address = kSnatA}, {.address = kSnatB, .group = 1, .part = PortPart::None}};
     host.version = 2;
-    EXPECT_FALSE(bind(0)) << "the address of another gateway";
+    EXPECT_EQ(bind(0)->address, kSnatA) << "the other one belongs to other gateways";
+    config.addresses = {{.address = kSnatB, .group = 1, .part = PortPart::None}};
+    EXPECT_FALSE(bind(0, &why));
+    EXPECT_EQ(why, DropReason::NoSnatAddress);
+    EXPECT_FALSE(config.addresses.contains(kSnatB)) << "a client may have it";
+    EXPECT_NE(config.addresses.find(kSnatB), nullptr) << "replies of flows from before find their owner";
 }
 
 TEST_F(SourceSearchTest, AClientKeepsItsAddressWhileThatHasPorts_RFC4787_REQ2) {

@@ -176,8 +176,10 @@ TEST(Reconciler, ANewPlanOfSharesChangesSnatAddressesAndFrontendsInOneSnapshot) 
                                      .egress = {},
                                      .shared_with_host = true,
                                      .group = 2,
-                                     .part = PortPart::Heir}}))
-        << "the workers still find the owners of replies to an address of others";
+                                     .part = PortPart::Heir},
+                                    of_share("203.0.113.2", 1, PortPart::None),
+                                    of_share("2001:db8::2", 1, PortPart::None)}))
+        << "the workers still find the owners of replies to addresses of others and of the former plan";
 }
 
 TEST(Reconciler, TheFirstSnapshotHasTheSnatAddressesOfShares) {
