@@ -120,11 +120,12 @@ PENSTOCK_NOINLINE void ask_owner(const WorkerContext& ctx, Burst& burst, uint32_
         return;
     }
     WorkerId owner;
-    if (ctx.moved != nullptr) {
-        owner = ctx.moved->owner_of(burst.parsed[i].key);
-    }
-    if (!owner.is_set() && ctx.copies != nullptr) {
+    if (ctx.copies != nullptr) {
         owner = owner_of_copy(*ctx.copies, burst.parsed[i], *ctx.snapshot, ctx.owner);
+    }
+    // A moved flow may have ended long ago. If it lives and has a copy too, both have the same owner.
+    if (!owner.is_set() && ctx.moved != nullptr) {
+        owner = ctx.moved->owner_of(burst.parsed[i].key);
     }
     if (owner.is_set() && owner != ctx.self) {
         tried = kTriesMoved;

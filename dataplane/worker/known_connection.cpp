@@ -61,11 +61,11 @@ std::vector<WorkerId> searched_workers(const packet::Parsed& packet, const confi
     searched.insert(searched.end(), candidates.workers.begin(),
                     candidates.workers.begin() + candidates.count);
     WorkerId owner;
-    if (receiver.moved != nullptr) {
-        owner = receiver.moved->owner_of(packet.key);
-    }
-    if (!owner.is_set() && receiver.copies != nullptr) {
+    if (receiver.copies != nullptr) {
         owner = pipeline::owner_of_copy(*receiver.copies, packet, snapshot, receiver.owner);
+    }
+    if (!owner.is_set() && receiver.moved != nullptr) {
+        owner = receiver.moved->owner_of(packet.key);
     }
     if (owner.is_set()) {
         searched.push_back(owner);

@@ -341,9 +341,9 @@ TEST_F(TakeOver, IsRefusedIfItsReplyTupleIsTaken) {
 }
 
 // A gateway with a full table of half-open connections, of another endpoint than those of web().
-class FullTable : public TakeOver {
+class TakeOverIntoAFullTable : public TakeOver {
  protected:
-    FullTable() : second({.connections = 8}) {
+    TakeOverIntoAFullTable() : second({.connections = 8}) {
         first.publish({web()});
         second.publish({web(), {.name = "other", .frontends = {{kVip, 81}}, .backends = {14}}});
         for (L4Port port = 50'000; port < 50'008; ++port) {
@@ -359,7 +359,7 @@ class FullTable : public TakeOver {
     VirtualGateway second;
 };
 
-TEST_F(FullTable, RefusesACopy) {
+TEST_F(TakeOverIntoAFullTable, RefusesACopy) {
     second.establish_all();
     const conn::Connection copy = open(client_key());
     store_of(second).put(copy);
@@ -369,7 +369,7 @@ TEST_F(FullTable, RefusesACopy) {
 }
 
 // As for a new flow.
-TEST_F(FullTable, EvictsAHalfOpenConnectionForACopy) {
+TEST_F(TakeOverIntoAFullTable, EvictsAHalfOpenConnectionForACopy) {
     const conn::Connection copy = open(client_key());
     store_of(second).put(copy);
     expect_same(first, second, copy.forward);
