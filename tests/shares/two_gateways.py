@@ -59,6 +59,7 @@ def objects():
 
 
 def begin(lab, certificate_of_second=SECOND, until_complete=True):
+    lab.logs = (*lab.logs, "penstockd-2.log")
     tls = Certificates(lab.run.file("tls"), edge_1=FIRST_PEER, edge_2=SECOND_PEER, edge_9="10.80.8.9")
     plan = lab.run.file("shares")
     with open(plan, "w") as file:
