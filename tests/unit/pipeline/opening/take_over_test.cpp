@@ -284,6 +284,34 @@ TEST_F(TakeOver, LeadsBothDirectionsToTheOwner) {
     EXPECT_GT(handed, 0U);
 }
 
+// A flow of the same tuple was adopted by another worker, and has ended.
+TEST_F(TakeOver, PrecedesAMovedFlow) {
+    first.publish({web()});
+    VirtualGateway second({.workers = 4, .flow_stays_on_queue = true});
+    second.publish({web()});
+    store_of(second);
+    for (L4Port port = 40'000; port < 40'020; ++port) {
+        const conn::Connection copy = open(client_key(Protocol::Tcp, IpFamily::V4, port));
+        ASSERT_TRUE(store->put(copy).is_set());
+        const WorkerId owner = pipeline::owner_of_foreign(copy, second.snapshot(), second.worker(0).owner);
+        pipeline::MovedFlows moved(HashKey::random());
+        moved.reserve(1);
+        moved.add(moved.word_of(copy.forward, {static_cast<uint8_t>((owner.value + 1) % 4)}));
+        for (uint32_t w = 0; w < 4; ++w) {
+            second.worker(w).moved = &moved;
+        }
+        const Outcome outcome =
+            second.send(frame_of(copy.forward, "A"), kUp, {static_cast<uint8_t>(port % 4)});
+        for (uint32_t w = 0; w < 4; ++w) {
+            second.worker(w).moved = nullptr;
+        }
+        ASSERT_EQ(outcome.verdict, Verdict::Transmit);
+        EXPECT_EQ(key_of(outcome.frame), copy.reverse.reversed());
+        EXPECT_EQ(outcome.worker, owner);
+    }
+    expect_counts(second, 20, 0);
+}
+
 // The owner refuses the copy, and hands the packet back to the worker that may open a flow for it.
 TEST_F(TakeOver, HandsBackWhatTheOwnerRefuses) {
     const TestService before = {
