@@ -312,6 +312,29 @@ TEST_F(TakeOver, PrecedesAMovedFlow) {
     expect_counts(second, 20, 0);
 }
 
+// Both gateways have the SNAT address of a share, with different ports of it.
+TEST_F(TakeOver, TakesPortsOfTheOtherPart) {
+    const IpAddr shared = IpAddr::v4(198, 51, 200, 3);
+    using nat::PortPart;
+    for (const auto& [opens, takes] :
+         {std::pair(PortPart::Primary, PortPart::Heir), std::pair(PortPart::Heir, PortPart::Primary)}) {
+        VirtualGateway one({.more_snat = {{.address = shared, .egress = {}, .group = 1, .part = opens}}});
+        VirtualGateway other({.more_snat = {{.address = shared, .egress = {}, .group = 1, .part = takes}}});
+        TestService in_share = web();
+        in_share.snat_group = 1;
+        one.publish({in_share});
+        other.publish({in_share});
+        store_of(other);
+        const conn::Connection copy = open(one, client_key());
+        ASSERT_EQ(copy.reverse.destination, shared);
+        ASSERT_EQ(copy.reverse.destination_port % 8 == 7, opens == PortPart::Heir);
+        ASSERT_TRUE(store->put(copy).is_set());
+        expect_same(one, other, copy.forward);
+        expect_same(one, other, copy.reverse);
+        expect_counts(other, 1, 0);
+    }
+}
+
 // The owner refuses the copy, and hands the packet back to the worker that may open a flow for it.
 TEST_F(TakeOver, HandsBackWhatTheOwnerRefuses) {
     const TestService before = {
