@@ -4,7 +4,7 @@ import os
 
 from fixture import LB_IP, case, check, equal, until
 from kept_flows import KeptFlows
-from two_gateways import LOSSES, VIA_SECOND, Killed, begin, peer_of, until_channel, until_via
+from two_gateways import LOSSES, VIA_FIRST, VIA_SECOND, Killed, begin, peer_of, route_to_other_uplink, until_channel, until_via
 
 TCP_FLOWS = int(os.environ.get("PENSTOCK_SHARE_FLOWS", "200"))
 UDP_FLOWS = max(10, TCP_FLOWS // 4)
@@ -15,13 +15,17 @@ def open_flows(flows, tcp=TCP_FLOWS, udp=UDP_FLOWS):
     flows.open("udp", False, udp, LB_IP, 80)
 
 
+def counter(gateway, name):
+    return next(int(row["value"]) for row in gateway.json("stats")["counters"] if row["name"] == name)
+
+
 def lose_and_continue(lab, flows, loss):
     """The first gateway is lost. Each of its connections continues at the second one."""
     loss.lose(lab)
     moved_ms = until_via(lab, VIA_SECOND)
     flows.until_all_answered()
     equal(flows.findings(), {}, "flows that did not continue as they began")
-    taken = next(int(row["value"]) for row in lab.second.json("stats")["counters"] if row["name"] == "connections_taken_over")
+    taken = counter(lab.second, "connections_taken_over")
     check(taken >= len(flows.flows), f"the heir has taken over {taken} of {len(flows.flows)} connections")
     return moved_ms
 
@@ -59,8 +63,9 @@ def a_primary_that_returns_continues_the_connections_of_its_heir(lab):
         open_flows(later, 40, 10)
         with later:
             later.until_all_answered()
-            until("the heir has the later connections", lambda: int(lab.second.json("stats")["counters"]["connections"]) >= 100, patience_s=60)
+            until("the heir has the later connections", lambda: counter(lab.second, "connections") >= 100, patience_s=60)
             lab.gateway.start_daemon()
+            route_to_other_uplink(lab)  # the route ended with the twin
             back_ms = until_via(lab, VIA_FIRST)
             for one in (flows, later):
                 one.until_all_answered()
@@ -68,8 +73,8 @@ def a_primary_that_returns_continues_the_connections_of_its_heir(lab):
             for gateway in (lab.gateway, lab.second):
                 until("no gateway returns any more", lambda gateway=gateway: not any(
                     share.get("returns") for share in gateway.json("get", "shares")), patience_s=60)
-    taken = lab.gateway.json("stats")["counters"]["connections_taken_over"]
-    check(int(taken) >= 50, f"the primary has taken over {taken} of the 50 later connections")
+    taken = counter(lab.gateway, "connections_taken_over")
+    check(taken >= 50, f"the primary has taken over {taken} of the 50 later connections")
     lab.remarks.append(f"the router had the primary again {back_ms:.0f} ms after it served, with the connections of its heir: 0 reset")
 
 

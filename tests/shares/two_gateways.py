@@ -24,6 +24,8 @@ SNAT, OTHER_SNAT = "203.0.113.200", "203.0.113.201"
 FIRST_PEER, SECOND_PEER, PEER_PORT = "10.80.8.1", "10.80.8.2", 7443
 REPLY_ROUTER = "10.80.2.254"
 VIA_FIRST = {LB_IP: net.UPLINK, SNAT: net.UPLINK, OTHER_VIP: net.SECOND_UPLINK, OTHER_SNAT: net.SECOND_UPLINK}
+# Each primary waits for copies that it cannot get (ShareReturn), and the heirs wait for 10 s.
+VIA_HEIRS = {LB_IP: net.SECOND_UPLINK, SNAT: net.SECOND_UPLINK, OTHER_VIP: net.UPLINK, OTHER_SNAT: net.UPLINK}
 VIA_SECOND = dict.fromkeys(VIA_FIRST, net.SECOND_UPLINK)
 
 
@@ -79,7 +81,7 @@ def begin(lab, certificate_of_second=SECOND, until_complete=True):
     start_servers(lab.network)
     lab.run.reserve_hugepages(lab.second.memory_mb)
     lab.second.start_daemon()
-    lab.network.ip("gateway", f"route add {net.SECOND_CLIENT}/32 via {net.CLIENT}")
+    route_to_other_uplink(lab)
     lab.network.ip("gateway-2", f"route add {net.CLIENT}/32 via {net.SECOND_CLIENT}")
     lab.network.start("gateway-2", [lab.second.program("penstock-sync"), "--manifests", lab.manifests, "--gateway", lab.second.address,
                                     "--allowed-external-cidrs", gw.ALLOWED_EXTERNAL_CIDRS, "--listen", "off", "--http", "off"],
@@ -87,12 +89,17 @@ def begin(lab, certificate_of_second=SECOND, until_complete=True):
     lab.beside = Frr(lab, "gateway-2", net.SECOND_UPLINK, SECOND_AS, {net.SECOND_CLIENT: ROUTER_AS}, bfd=True)
     lab.beside.start(announces=True)
     lab.beside.until_established()
-    until_via(lab, VIA_FIRST)
+    until_via(lab, VIA_FIRST if until_complete else VIA_HEIRS)
     until("the router detects a loss within 50 ms x 3",
           lambda: lab.router.bfd_detection_ms() == {net.UPLINK: 150, net.SECOND_UPLINK: 150}, patience_s=60)
     if until_complete:
         for gateway in (lab.gateway, lab.second):
             until_channel(gateway, "complete")
+
+
+def route_to_other_uplink(lab):
+    """The client's address on the uplink of the second gateway, for flows that were opened there."""
+    lab.network.ip("gateway", f"route add {net.SECOND_CLIENT}/32 via {net.CLIENT}")
 
 
 def return_by_router(lab):
