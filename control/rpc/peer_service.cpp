@@ -76,8 +76,10 @@ Status PeerService::enter(const std::string& gateway, Stream& stream) {
         return fail(Errc::Unavailable, "this gateway stops");
     }
     if (threads_ >= kPeerStreamsMax) {
-        return fail(Errc::Exhausted, "more than " + std::to_string(kPeerStreamsMax) +
-                                         " streams with copies of connections are open");
+        return fail(Errc::Exhausted,
+                    std::to_string(kPeerStreamsMax) +
+                        " streams with copies of connections are open, the maximum: give this "
+                        "gateway shares in common with fewer others");
     }
     ++threads_;
     Stream*& current = streams_[gateway];

@@ -74,7 +74,7 @@ class Store {
     template <typename Visit>
     void for_each(uint32_t first, uint32_t count, Visit&& visit) const {
         for (uint32_t at = first; at < slots() && at - first < count; ++at) {
-            if (table_.is_live(at)) {
+            if (is_held(Slot{at})) {
                 visit(Slot{at});
             }
         }

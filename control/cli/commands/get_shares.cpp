@@ -124,7 +124,7 @@ Command get_gateways() {
             .aliases = {"gateway"},
             .options = {"output", "no-headers", "watch", "interval", "all-gateways"},
             .summary =
-                "List the gateways of the plan of shares (--shares) the number of their shares, and "
+                "List the gateways of the plan of shares (--shares), the number of their shares, and "
                 "the copies of their connections",
             .run = run_get_gateways,
             .rows = rows_of_gateways};

@@ -108,11 +108,6 @@ void Caretaker::set_returning(uint64_t returning) {
     look_again();
 }
 
-std::shared_ptr<const GatewayShares> Caretaker::shares() const {
-    const std::lock_guard lock(mutex_);
-    return shares_;
-}
-
 std::string Caretaker::vips_withheld() const {
     const std::lock_guard lock(mutex_);
     return vips_withheld_;

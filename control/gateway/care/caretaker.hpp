@@ -78,8 +78,6 @@ class Caretaker {
     void set_shares(std::shared_ptr<const GatewayShares> shares, uint64_t returning);
     // The plan stays.
     void set_returning(uint64_t returning);
-    // Null: none. Any thread.
-    [[nodiscard]] std::shared_ptr<const GatewayShares> shares() const;
 
     // The reason why the desired state withholds all VIPs from the link (PRESENCE-005). "" if they are not
     // withheld, or if VIP presence is off. Any thread.

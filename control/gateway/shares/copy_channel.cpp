@@ -53,8 +53,9 @@ Status CopyChannel::take(const v1::ConnectionCopies& message, CoarseTime now, Ti
                                            ", this gateway reads format " + std::to_string(kCopyFormat));
     }
     if (message.gateway() != gateway_) {
-        return fail(Errc::InvalidArgument,
-                    "the address is that of gateway " + log::json_escaped(message.gateway().substr(0, 64)));
+        return fail(Errc::InvalidArgument, "gateway " + log::json_escaped(message.gateway().substr(0, 64)) +
+                                               " answers at the address of gateway " + gateway_ +
+                                               ": correct its address= in the plan");
     }
     const std::string& bytes = message.records();
     PENSTOCK_TRY_IN("records refused", const std::vector<copies::Record> records,

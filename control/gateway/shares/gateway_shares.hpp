@@ -23,7 +23,6 @@ class GatewayShares {
     };
     [[nodiscard]] uint8_t share_of(const IpAddr& vip) const { return map_.share_of(vip); }
     [[nodiscard]] const Part& part_in(uint8_t share) const noexcept { return parts_[share]; }
-    [[nodiscard]] const Part& part_of(const IpAddr& vip) const { return parts_[share_of(vip)]; }
     // The number of shares with this role.
     [[nodiscard]] uint32_t count(shares::Role role) const noexcept;
 

@@ -145,7 +145,7 @@ ShareReturn::Peer ShareCopies::peer_of(const GatewayShares& own, const std::stri
             break;
         case ChannelState::Copying:
             return {Channel::Copying, view.has_returned};
-        // What has no room here will not have any.
+        // A full store gets no more copies by waiting: the gateway returns with those that it has.
         case ChannelState::Full:
         case ChannelState::Complete:
             return {Channel::Complete, view.has_returned};
@@ -197,9 +197,10 @@ std::vector<ShareCopies::Channel> ShareCopies::channels(const GatewayShares& own
         channel.gateway = gateway.name;
         channel.has_common_shares = own.plan().common_shares(own.gateway_name(), gateway.name) != 0;
         channel.sent = sender_.sent_to(gateway.name);
-        channel.view.state = shared_ == nullptr || !may_copy(own, gateway.name) ? ChannelState::Off
-                             : !options_.is_protected                           ? ChannelState::Unprotected
-                                                                                : ChannelState::Connecting;
+        channel.view.state = !may_copy(own, gateway.name) ? ChannelState::Off
+                             : !options_.is_protected     ? ChannelState::Unprotected
+                             : shared_ == nullptr         ? ChannelState::Off
+                                                          : ChannelState::Connecting;
         const CopyChannel* followed = nullptr;
         {
             const std::lock_guard lock(mutex_);
@@ -240,7 +241,7 @@ uint32_t ShareCopies::capacity() const noexcept {
 ChannelState ShareCopies::summary_of(const std::vector<Channel>& channels) noexcept {
     std::optional<ChannelState> worst;
     for (const Channel& channel : channels) {
-        if (channel.has_common_shares) {
+        if (channel.has_common_shares && channel.view.state != ChannelState::Off) {
             worst = std::min(worst.value_or(channel.view.state), channel.view.state);
         }
     }

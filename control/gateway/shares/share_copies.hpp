@@ -86,7 +86,8 @@ class ShareCopies {
     // IPv4 connections, or half as many others, for which there is room; 0: --share-copies 0.
     [[nodiscard]] uint32_t capacity() const noexcept;
 
-    // The least complete state of the gateways with common shares; Off without any.
+    // The least complete state of the gateways with common shares, those that are Off excluded; Off if there
+    // are no others.
     [[nodiscard]] static ChannelState summary_of(const std::vector<Channel>& channels) noexcept;
 
  private:

@@ -21,11 +21,6 @@ namespace penstock::gateway {
 // the share has SNAT addresses; otherwise 0. Null: no shares.
 [[nodiscard]] uint8_t snat_group_of(const GatewayShares* shares, const IpAddr& vip);
 
-// The number of the share with a group of nat::SnatAddress; the group is not 0.
-[[nodiscard]] constexpr uint32_t share_of_snat_group(uint8_t group) noexcept {
-    return group - 1U;
-}
-
 // SNAT addresses that are announced by this gateway: those of shares in which it has a role. Sorted.
 [[nodiscard]] std::vector<IpAddr> announced_snat(const GatewayShares& shares);
 

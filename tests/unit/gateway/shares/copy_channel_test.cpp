@@ -104,7 +104,8 @@ TEST_F(Channel, AnotherGatewayOrFormatEndsTheStream) {
     channel_.begin_stream(at_);
     auto other = message(0, 1);
     other.set_gateway("edge-3\n");
-    EXPECT_EQ(take(other).error().what, "the address is that of gateway edge-3\\n");
+    EXPECT_EQ(take(other).error().what,
+              "gateway edge-3\\n answers at the address of gateway edge-2: correct its address= in the plan");
     auto later = message(0, 1);
     later.set_format(2);
     EXPECT_EQ(take(later).error().what, "records of format 2, this gateway reads format 1");

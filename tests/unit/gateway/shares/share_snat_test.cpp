@@ -45,7 +45,7 @@ TEST(ShareSnat, TheRoleDeterminesThePorts) {
         ASSERT_EQ(addresses.size(), 3U) << c.gateway;
         for (size_t i = 0; i < addresses.size(); ++i) {
             EXPECT_EQ(addresses[i].part, c.parts[i]) << c.gateway << i;
-            EXPECT_EQ(share_of_snat_group(addresses[i].group), i < 2 ? 0U : 2U);
+            EXPECT_EQ(addresses[i].group - 1, i < 2 ? 0 : 2);
         }
         EXPECT_EQ(announced_snat(shares), c.announced) << c.gateway;
         EXPECT_EQ(snat_group_of(&shares, ip("192.0.2.1")), c.groups[0]) << c.gateway;
