@@ -22,6 +22,7 @@
 #include <new>
 #include <optional>
 
+#include "dataplane/base/cpu.hpp"
 #include "dataplane/base/hash.hpp"
 #include "dataplane/base/ids.hpp"
 #include "dataplane/base/result.hpp"
@@ -122,7 +123,8 @@ class Store {
     // By unit: the life that was taken over, or an earlier one.
     Marks taken_;
     // put() calls begun and ended. Changes while a key may be on its way between its two buckets.
-    std::atomic<uint32_t> puts_{0};
+    // On a line of its own: lookups read the members above.
+    alignas(kCacheLine) std::atomic<uint32_t> puts_{0};
 };
 
 }  // namespace penstock::copies

@@ -60,8 +60,13 @@ bool is_host_address(const drivers::MirroredState& mirror, const IpAddr& address
 void apply_share(const GatewayShares& shares, uint64_t returning, PlannedVip& vip) {
     const uint8_t share = shares.share_of(vip.address);
     const GatewayShares::Part& part = shares.part_in(share);
-    if (part.role != shares::Role::None && (returning >> share & 1) != 0) {
+    const bool returns = (returning >> share & 1) != 0;
+    if (part.role == shares::Role::Primary && returns) {
         vip.metric = std::max(vip.metric, kDrainMetric);
+    } else if (part.role == shares::Role::Heir && returns) {
+        // Not at the level of a primary that returns: routers would use both.
+        vip.port = {};
+        vip.reason = "the gateway returns to share " + std::to_string(share);
     } else if (part.role == shares::Role::Heir) {
         vip.metric = std::max(vip.metric, kStandByMetric);
     } else if (part.role == shares::Role::None) {

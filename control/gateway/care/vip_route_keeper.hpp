@@ -32,7 +32,7 @@ namespace penstock::gateway {
 // Metrics of the routes, which routing policies translate (docs/operations.md).
 inline constexpr uint32_t kServeMetric = 100;
 inline constexpr uint32_t kStandByMetric = 200;
-inline constexpr uint32_t kDrainMetric = 900;  // also while the gateway returns to a share (ShareReturn)
+inline constexpr uint32_t kDrainMetric = 900;  // also of a primary that returns to its share (ShareReturn)
 
 // The twin that a VIP's route belongs to.
 struct PlannedVip {

@@ -94,6 +94,7 @@ void Daemon::prepare_copies() {
                 return inspector.has_connection(copy.forward, copy.reverse);
             },
         .returns = handover_.is_successor() ? ShareReturn::First::Never : ShareReturn::First::AtStart,
+        .former_returning = handover_.former().returning_shares(),
         .on_return = [this](uint64_t left) { caretaker_->set_returning(left); }});
 }
 

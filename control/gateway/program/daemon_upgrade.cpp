@@ -154,6 +154,7 @@ void Daemon::hand_over() {
         bfd = bfd_->hand_over();
         *note.mutable_bfd() = proto_of(bfd.sessions, bfd.version);
     }
+    note.set_returning_shares(share_copies_ ? share_copies_->returning() : 0);
     handover_.note_handed_over(std::move(note), bfd.socket.get());
 }
 

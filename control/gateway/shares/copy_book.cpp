@@ -116,6 +116,9 @@ bool CopyBook::make_room(Peer& peer, const conn::Connection& connection) {
             return false;
         }
         drop(found->slot);
+        if (store_.is_taken(found->slot)) {
+            return false;  // meanwhile
+        }
     }
     return true;
 }

@@ -43,7 +43,7 @@ void CopyChannel::begin_stream(Time at) {
     const std::lock_guard lock(mutex_);
     is_open_ = true;
     had_pass_ = false;
-    last_message_ = at;
+    last_message_ = began_ = at;
     ++view_.streams;
 }
 
@@ -107,7 +107,8 @@ bool CopyChannel::needs_restart(Time now) const {
         has_lost_copies = shared_.book.is_partial(gateway_) && shared_.book.has_room();
     }
     const std::lock_guard lock(mutex_);
-    return (is_called_ && now - last_message_ > kSilence) || (is_open_ && had_pass_ && has_lost_copies);
+    return (is_called_ && now - last_message_ > kSilence) ||
+           (is_open_ && had_pass_ && has_lost_copies && now - began_ >= kFullPause);
 }
 
 }  // namespace penstock::gateway

@@ -40,6 +40,8 @@ class CopyChannel {
     using Time = std::chrono::steady_clock::time_point;
     // A stream without a message for this long is over: there is one each second.
     static constexpr std::chrono::seconds kSilence{10};
+    // A store without room for all copies is tried again after this time at the earliest.
+    static constexpr std::chrono::seconds kFullPause{60};
 
     // `gateway` is a name of the plan. `clock`: of the book's connections.
     CopyChannel(std::string gateway, SharedBook& shared, CoarseClock clock)
@@ -82,6 +84,7 @@ class CopyChannel {
     bool is_open_ = false;
     bool had_pass_ = false;
     Time last_message_{};
+    Time began_{};  // the stream
     View view_;
 };
 

@@ -89,6 +89,11 @@ class CopySender::Stream {
             return {};
         }
         PENSTOCK_TRY_STATUS(may_copy(*now, gateway_));
+        const std::string& address = now->plan().gateway(gateway_)->address;
+        if (own_ != nullptr && own_->plan().gateway(gateway_)->address != address) {
+            return fail(Errc::PermissionDenied,
+                        "gateway " + gateway_ + " has another address by the plan: it must call again");
+        }
         own_ = std::move(now);
         shares_ = own_->plan().common_shares(own_->gateway_name(), gateway_);
         return {};
@@ -118,13 +123,17 @@ Status CopySender::send_copies(const v1::FollowConnectionsRequest& request, rpc:
     std::vector<std::byte> records;
     std::chrono::milliseconds pause{0};  // after `burst` steps
     uint32_t burst = 1;
+    auto last_sent = std::chrono::steady_clock::now();
     for (uint32_t steps = 1;; ++steps) {
         PENSTOCK_TRY_STATUS(stream.follow_plan());
         records.clear();
         const bool pass_ended = sweep.step(
             copies::Sweep::kStepUnitsMax, options_.now(),
             [&](const IpAddr& vip) { return stream.selects(vip); }, records);
-        if (!records.empty() || pass_ended) {
+        // A long pass without a change is no silence (CopyChannel::kSilence).
+        const auto now = std::chrono::steady_clock::now();
+        if (!records.empty() || pass_ended || now - last_sent > std::chrono::seconds(1)) {
+            last_sent = now;
             v1::ConnectionCopies message;
             message.set_format(kCopyFormat);
             message.set_gateway(stream.own().gateway_name());

@@ -27,7 +27,7 @@ ShareCopies::ShareCopies(Options options)
           sender.has_returned = [this] { return has_returned_.load(); };
           return sender;
       }()),
-      return_(options_.returns),
+      return_(options_.returns, options_.former_returning),
       shared_(options_.store == nullptr ? nullptr : std::make_unique<SharedBook>(*options_.store)) {}
 
 ShareCopies::~ShareCopies() {
@@ -88,6 +88,7 @@ void ShareCopies::set_plan(const std::shared_ptr<const GatewayShares>& own) {
     // The other gateway does not repeat what was refused under the former plan, so each stream begins anew.
     end_followers();
     const std::lock_guard lock(mutex_);
+    followed_ = own->plan().version;
     for (const shares::Gateway& gateway : own->plan().gateways) {
         if (!may_copy(*own, gateway.name)) {
             continue;
@@ -134,6 +135,10 @@ ShareReturn::Peer ShareCopies::peer_of(const GatewayShares& own, const std::stri
     const CopyChannel* channel = nullptr;
     {
         const std::lock_guard lock(mutex_);
+        // Streams by a former plan may not contain this share.
+        if (followed_ != own.plan().version) {
+            return {Channel::Copying, false};
+        }
         const auto found = channels_.find(gateway);
         channel = found == channels_.end() ? nullptr : found->second.get();
     }
@@ -148,7 +153,8 @@ ShareReturn::Peer ShareCopies::peer_of(const GatewayShares& own, const std::stri
         // A full store gets no more copies by waiting: the gateway returns with those that it has.
         case ChannelState::Full:
         case ChannelState::Complete:
-            return {Channel::Complete, view.has_returned};
+            return {view.plan_version < own.plan().version ? Channel::Copying : Channel::Complete,
+                    view.has_returned};
     }
     return {Channel::Away, view.has_returned};
 }

@@ -43,6 +43,7 @@ class ShareCopies {
         // Whether a worker has a connection with the keys of this one. Any thread.
         std::function<bool(const conn::Connection&)> lives;
         ShareReturn::First returns = ShareReturn::First::AtStart;
+        uint64_t former_returning = 0;  // ShareReturn::returning() of the process that this one continues
         // Called on the thread with each change of returning() that has another cause than a plan. Not called
         // after stop().
         std::function<void(uint64_t returning)> on_return;
@@ -112,7 +113,8 @@ class ShareCopies {
     // Guarded by mutex_. Channels live as long as this object.
     std::map<std::string, std::unique_ptr<CopyChannel>> channels_;
     std::map<std::string, std::unique_ptr<Follower>> followers_;
-    std::jthread thread_;  // last: it uses all of the above
+    uint64_t followed_ = 0;  // version of the plan of followers_
+    std::jthread thread_;    // last: it uses all of the above
 };
 
 }  // namespace penstock::gateway

@@ -8,23 +8,24 @@ namespace penstock::gateway {
 static_assert(shares::kSharesMax <= 64, "a bit for each share");
 
 bool ShareReturn::is_back(shares::Role role, const std::string& other, const Peer& peer, Time now) {
-    if (peer.channel != Peer::Channel::Away) {
-        away_since_.erase(other);
-    }
     switch (peer.channel) {
         case Peer::Channel::Off:
             return true;
-        case Peer::Channel::Away:
-            // A primary waits for as long as it takes: an heir that serves, and that it cannot reach, would
-            // lose its connections.
-            return now - away_since_.try_emplace(other, now).first->second >= kAwayMax &&
-                   role == shares::Role::Heir;
         case Peer::Channel::Copying:
+            waits_since_.erase(other);
             return false;
         case Peer::Channel::Complete:
-            return role == shares::Role::Primary || peer.has_returned;
+            if (role == shares::Role::Primary || peer.has_returned) {
+                return true;
+            }
+            break;
+        case Peer::Channel::Away:
+            break;
     }
-    return true;
+    // A primary waits for as long as it takes: an heir that serves, and that it cannot reach, would lose its
+    // connections. An heir does not: the level of the primary is ahead of its own, or there is none.
+    const bool is_over = now - waits_since_.try_emplace(other, now).first->second >= kWaitMax;
+    return role == shares::Role::Heir && is_over;
 }
 
 bool ShareReturn::update(const GatewayShares& shares, const std::function<Peer(const std::string&)>& peer_of,

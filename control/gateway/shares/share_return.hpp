@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The return of a gateway to its shares (docs/adr/0050). A gateway that starts has none of the connections
-// that the other gateway of a share has. Until it has copies of them, it announces the VIPs of the share with
-// kDrainMetric, behind that gateway. So it takes over the connections together with the VIPs. If it is the
-// only one left, it serves at this level too.
+// that the other gateway of a share has. Until it has copies of them, a primary announces the VIPs of the
+// share with kDrainMetric, behind its heir, and an heir does not announce them. So a gateway takes over the
+// connections together with the VIPs. A primary that is the only one left serves at this level too.
 //
 //   role      it has returned when
 //   primary   all connections of the heir are copied
-//   heir      those of the primary are, and the primary has returned to its own shares; or the primary has
-//             been away for kAwayMax
+//   heir      those of the primary are, and the primary has returned to its own shares; or one of the two has
+//             not been true for kWaitMax
 //
 // A state machine without clock or thread.
 #pragma once
@@ -25,7 +25,7 @@ namespace penstock::gateway {
 class ShareReturn {
  public:
     using Time = std::chrono::steady_clock::time_point;
-    static constexpr std::chrono::seconds kAwayMax{10};
+    static constexpr std::chrono::seconds kWaitMax{10};
 
     // Another gateway, as the channel of copies shows it.
     struct Peer {
@@ -40,7 +40,9 @@ class ShareReturn {
     };
     // AtStart: to all shares of the first plan. Never: this process continues one that served them.
     enum class First : uint8_t { AtStart, Never };
-    explicit ShareReturn(First first) noexcept : first_(first) {}
+    // `returning`: the shares to which the process that this one continues was returning.
+    explicit ShareReturn(First first, uint64_t returning = 0) noexcept
+        : first_(first), returning_(returning) {}
 
     // `peer_of`: by the name of a gateway. True: returning() has changed. A share in which the gateway had no
     // role by the plan before is one to return to.
@@ -60,7 +62,7 @@ class ShareReturn {
     uint64_t with_role_ = 0;  // by the last plan
     uint64_t returning_ = 0;
     bool has_returned_as_primary_ = false;
-    std::map<std::string, Time> away_since_;
+    std::map<std::string, Time> waits_since_;  // for copies of a gateway that is away, or for its return
 };
 
 }  // namespace penstock::gateway

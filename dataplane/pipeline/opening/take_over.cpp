@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/pipeline/opening/take_over.hpp"
 
+#include <algorithm>
 #include <optional>
 
 #include "dataplane/conn/tcp_state.hpp"
+#include "dataplane/copies/sweep.hpp"
 #include "dataplane/pipeline/conn_lookup.hpp"
 #include "dataplane/pipeline/hits.hpp"
 
@@ -54,7 +56,12 @@ ConnectionIndex insert_copy(WorkerContext& ctx, const conn::Connection& copy) no
 
 bool prepare_copy(const WorkerContext& ctx, const config::Snapshot& snapshot, CoarseTime now,
                   const conn::Connection& copy, ForeignConnection& foreign) noexcept {
+    // The time of a copy may lag behind that of its connection (copies::Sweep::kRefreshS), and a pass.
+    constexpr uint64_t kLagMs = 1'000 * (copies::Sweep::kRefreshS + 1);
+    const auto lag = static_cast<int32_t>(ctx.clock.from_milliseconds(kLagMs));
+    const int32_t idle = units_between(copy.last_seen, now);
     foreign.connection = copy;
+    foreign.connection.last_seen = {now.value - static_cast<uint32_t>(std::max(0, idle - lag))};
     return find_service(snapshot, foreign.connection) && !examine_foreign(ctx, snapshot, now, foreign);
 }
 

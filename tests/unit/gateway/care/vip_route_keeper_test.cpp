@@ -394,14 +394,14 @@ TEST_F(VipRouteKeeperTest, TheRoleInAShareDeterminesTheLevel_PRESENCE002) {
 
 TEST_F(VipRouteKeeperTest, AGatewayThatReturnsIsBehindTheOtherOneOfTheShare_PRESENCE002) {
     serve({"203.0.113.1", "203.0.113.2", "203.0.113.3"});
-    const auto metrics = [&] { return std::pair(view("203.0.113.1").metric, view("203.0.113.2").metric); };
+    const IpAddr of_primary = ip("203.0.113.1"), of_heir = ip("203.0.113.2");
     work_shared(three_shares(), "edge-1", kServeMetric, 0b111);
-    EXPECT_EQ(metrics(), std::pair(kDrainMetric, kDrainMetric));
-    EXPECT_EQ(linux_.own.size(), 2U) << "share 2 belongs to others";
+    EXPECT_EQ(linux_.own, (std::set<VipRoute>{{of_primary, kUp, 900}}));
+    EXPECT_EQ(view("203.0.113.2").reason, "the gateway returns to share 1");
     work_shared(three_shares(), "edge-1", kServeMetric, 0b010);
-    EXPECT_EQ(metrics(), std::pair(kServeMetric, kDrainMetric));
+    EXPECT_EQ(linux_.own, (std::set<VipRoute>{{of_primary, kUp, 100}}));
     work_shared(three_shares(), "edge-1", kServeMetric, 0b101);
-    EXPECT_EQ(metrics(), std::pair(kDrainMetric, kStandByMetric));
+    EXPECT_EQ(linux_.own, (std::set<VipRoute>{{of_primary, kUp, 900}, {of_heir, kUp, 200}}));
 }
 
 TEST_F(VipRouteKeeperTest, ANewPlanChangesALevelWithoutAGap_PRESENCE002) {

@@ -139,6 +139,9 @@ TEST_F(Channel, AFullStoreRequiresANewStreamWhenItHasRoom) {
     ended.set_records(ends.data(), ends.size());
     ASSERT_TRUE(take(ended));
     EXPECT_EQ(state(), ChannelState::Full);
+    EXPECT_FALSE(channel_.needs_restart(at_ + 5s)) << "the store may be full again at once";
+    at_ += 60s;
+    ASSERT_TRUE(take(message(0, 0)));
     EXPECT_TRUE(channel_.needs_restart(at_));
     channel_.end_stream("");
     channel_.begin_stream(at_);

@@ -23,8 +23,9 @@ shares::Plan plan() {
 
 // One gateway, with what it sees of the others.
 struct One {
-    explicit One(const std::string& name, ShareReturn::First first = ShareReturn::First::AtStart)
-        : shares(plan(), name), state(first) {}
+    explicit One(const std::string& name, ShareReturn::First first = ShareReturn::First::AtStart,
+                 uint64_t returning = 0)
+        : shares(plan(), name), state(first, returning) {}
     bool update(seconds at = seconds(0)) {
         return state.update(
             shares, [&](const std::string& other) { return peers[other]; }, ShareReturn::Time(at));
@@ -76,6 +77,26 @@ TEST(ShareReturn, AnHeirStopsWaitingForAPrimaryThatIsAwayAndAPrimaryDoesNot) {
     EXPECT_EQ(a.state.returning(), 0b001u);
     EXPECT_FALSE(a.update(seconds(3'600)));
     EXPECT_FALSE(a.state.has_returned_as_primary());
+}
+
+TEST(ShareReturn, AnHeirStopsWaitingForTheReturnOfAPrimary) {
+    One a("a");
+    a.peers["b"] = {Channel::Complete, false};
+    EXPECT_TRUE(a.update(seconds(0)));
+    EXPECT_EQ(a.state.returning(), 0b010u);
+    EXPECT_FALSE(a.update(seconds(9)));
+    EXPECT_TRUE(a.update(seconds(10)));
+    EXPECT_EQ(a.state.returning(), 0u) << "b cannot reach a, and is at a level behind";
+}
+
+TEST(ShareReturn, ASuccessorContinuesAReturn) {
+    One a("a", ShareReturn::First::Never, 0b001);
+    a.peers["b"] = {Channel::Copying, true};
+    EXPECT_FALSE(a.update());
+    EXPECT_EQ(a.state.returning(), 0b001u);
+    a.peers["b"] = {Channel::Complete, true};
+    EXPECT_TRUE(a.update());
+    EXPECT_EQ(a.state.returning(), 0u);
 }
 
 TEST(ShareReturn, TwoGatewaysThatStartTogetherDoNotWaitForEachOther) {
