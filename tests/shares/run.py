@@ -7,6 +7,7 @@ run.py --build DIR [--filter REGEX] [--counts FILE] [--list]
 Environment, for longer runs by hand:
 PENSTOCK_SHARE_FLOWS: TCP connections of the lost gateway (default 200)"""
 import os
+import resource
 import sys
 import time
 
@@ -38,6 +39,8 @@ def main():
             suite.tell("SKIP", case.name, time.monotonic(), why_not)
     else:
         suite.begin()
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a socket for each flow
         runner.run_cases(suite, chosen, lambda case: Lab(suite.build, case.variant, "shares"))
     return suite.end()
 
