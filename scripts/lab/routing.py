@@ -23,11 +23,11 @@ EXAMPLE_ROUTER, EXAMPLE_GATEWAY, EXAMPLE_ROUTER_AS, EXAMPLE_GATEWAY_AS = "192.0.
 class Daemon:
     """Base: a folder, configuration files, and processes in a role's namespaces."""
 
-    def __init__(self, lab, role, address, autonomous_system, peers, bfd=False):
-        """address: the own one, also the router ID. peers: AS number by address. bfd: 50 ms x 3, and then a long
-        hold time, so that nothing else ends a session."""
+    def __init__(self, lab, role, address, autonomous_system, peers, bfd=False, detect_multiplier=3):
+        """address: the own one, also the router ID. peers: AS number by address. bfd: 50 ms x detect_multiplier (of FRR),
+        and then a long hold time, so that nothing else ends a session."""
         self._lab, self._role, self._address, self._autonomous_system, self._peers = lab, role, address, autonomous_system, peers
-        self._bfd = bfd
+        self._bfd, self._detect_multiplier = bfd, detect_multiplier
         name = f"{type(self).__name__.lower()}-{role}"
         self._folder, self._log = lab.run.file(name), f"{name}.log"
         os.mkdir(self._folder)

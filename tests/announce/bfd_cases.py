@@ -36,12 +36,13 @@ def sessions(lab):
     return lab.gateway.json("get", "bfd")
 
 
-def begin(lab, router):
+def begin(lab, router, detect_multiplier=3):
     # A worker that polls stops within a round, and not in a system call.
-    start(lab, web(), *SLICES, announcer="frr", router=router, bfd="workers",
+    start(lab, web(), *SLICES, announcer="frr", router=router, bfd="workers", detect_multiplier=detect_multiplier,
           options=["--bfd", f"frr:{frr_data_plane(lab)}", "--idle", "poll"])
     until_learned(lab, LB_IP, VIP_6)
-    until("the router detects a loss within 50 ms x 3", lambda: lab.router.bfd_detection_ms() == {net.UPLINK: 150}, patience_s=60)
+    until(f"the router detects a loss within 50 ms x {detect_multiplier}",
+          lambda: lab.router.bfd_detection_ms() == {net.UPLINK: 50 * detect_multiplier}, patience_s=60)
     until("the session is up here", lambda: [session["state"] for session in sessions(lab)] == ["up"], patience_s=60)
 
 
@@ -68,8 +69,7 @@ def a_router_sees_that_a_worker_has_stopped_PRESENCE002(lab):
     until_learned(lab, LB_IP, VIP_6)
     until("the session is up again", lambda: sessions(lab)[0]["state"] == "up", patience_s=60)
     check(int(sessions(lab)[0]["times_down"]) >= 1, "the session counts that it was down")
-    status = lab.gateway.ctl("status").stdout
-    check("1 of 1 sessions are up" in status, f"status:\n{status}")
+    until("the status has it", lambda: "1 of 1 sessions are up" in lab.gateway.ctl("status").stdout, patience_s=60)
     equal(lab.get(LB_IP).status, 200, "a request afterwards")
     lab.remarks.append(f"gone from the router's kernel {stopped_ms:.0f} ms after the worker stopped; limit {STALL_LIMIT_S * 1000:.0f} ms")
 
@@ -86,22 +86,24 @@ def the_sessions_of_workers_end_the_routes_of_a_lost_gateway_PRESENCE002(lab):
 
 @case()
 def sessions_of_workers_outlive_a_restart_of_bfdd_PRESENCE002(lab):
-    """bgpd ends its BGP session when bfdd ends. The BFD session stays up."""
-    begin(lab, "frr")
-    before = lab.router.bfd_counters(net.UPLINK)["session-down"]
+    """bgpd ends its BGP session when bfdd ends. The BFD session stays up. With a detection time of 2.5 s, only a loss of
+    the session can take it down, not a busy machine."""
+    begin(lab, "frr", detect_multiplier=50)
+    before = lab.router.bfd_counters(net.UPLINK)["session-down"], int(sessions(lab)[0]["times_down"])
     lab.announcer.restart_bfdd()
     until("bfdd is connected again", lambda: "1 of 1 sessions are up\n" in lab.gateway.ctl("status").stdout, patience_s=60)
     # Beyond the router's detection time.
     sent = int(sessions(lab)[0]["sent"])
-    until("many packets follow", lambda: int(sessions(lab)[0]["sent"]) > sent + 20, patience_s=60)
-    equal(lab.router.bfd_counters(net.UPLINK)["session-down"], before, "how often the router's session went down")
+    until("many packets follow", lambda: int(sessions(lab)[0]["sent"]) > sent + 100, patience_s=60)
     [session] = sessions(lab)
-    equal((session["state"], int(session["times_down"])), ("up", 0), "the session here")
+    equal((lab.router.bfd_counters(net.UPLINK)["session-down"], int(session["times_down"])), before,
+          "how often the session went down at the router and here")
+    equal(session["state"], "up", "the session here")
 
 
 @case()
 def bfdd_shows_the_sessions_of_workers(lab):
-    begin(lab, "frr")
+    begin(lab, "frr", detect_multiplier=50)
     counters = lab.announcer.bfd_counters(net.CLIENT)
     check(counters["control-packet-input"] > 0 and counters["control-packet-output"] > 0, f"counters of bfdd: {counters}")
     [session] = sessions(lab)
