@@ -112,6 +112,9 @@ class RpcGateway final : public Gateway {
     Result<v1::SetLogLevelResponse> set_log_level(const v1::SetLogLevelRequest& request) override {
         return call(*debug_, &v1::GatewayDebug::Stub::SetLogLevel, request);
     }
+    Result<v1::FailBackResponse> fail_back() override {
+        return call(*debug_, &v1::GatewayDebug::Stub::FailBack, v1::FailBackRequest());
+    }
     Result<v1::SetDrainedResponse> set_drained(const v1::SetDrainedRequest& request) override {
         return call(*debug_, &v1::GatewayDebug::Stub::SetDrained, request);
     }

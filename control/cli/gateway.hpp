@@ -40,6 +40,7 @@ class Gateway {
     virtual Result<v1::ListFlowsResponse> flows() = 0;
     virtual Result<v1::Explanation> explain(const v1::ExplainRequest& request) = 0;
     virtual Result<v1::SetLogLevelResponse> set_log_level(const v1::SetLogLevelRequest& request) = 0;
+    virtual Result<v1::FailBackResponse> fail_back() = 0;
     virtual Result<v1::SetDrainedResponse> set_drained(const v1::SetDrainedRequest& request) = 0;
     virtual Result<v1::UpgradeResponse> upgrade(const v1::UpgradeRequest& request) = 0;
     // Calls `each` for each part as it arrives, until the gateway ends the capture, `each` returns false, or

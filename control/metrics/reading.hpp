@@ -151,8 +151,9 @@ struct ShareReading {
         std::string role;  // of this gateway: "primary" or "heir"
     };
     uint64_t plan_version = 0;
-    bool has_fault = false;     // the file of the plan is not in force, or the plan is not saved
-    std::vector<Share> shares;  // those in which it has a role
+    bool has_fault = false;           // the file of the plan is not in force, or the plan is not saved
+    std::vector<Share> shares;        // those in which it has a role
+    uint64_t awaiting_fail_back = 0;  // shares
     // Copies of the connections of another gateway, with which this one has a share in common.
     struct Channel {
         std::string gateway;

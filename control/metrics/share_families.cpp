@@ -69,6 +69,10 @@ void add_share_families(const ShareReading& shares, std::vector<prometheus::Metr
         add(roles, {{"share", std::to_string(share.number)}, {"role", share.role}}, 1);
     }
     out.push_back(std::move(roles));
+    out.push_back(single(gauge("penstock_shares_awaiting_fail_back",
+                               "shares that this gateway could serve as the primary, and that wait for "
+                               "penstockctl fail-back"),
+                         static_cast<double>(shares.awaiting_fail_back)));
     add_channel_families(shares, out);
 }
 

@@ -214,6 +214,22 @@ grpc::Status DebugService::SetDrained(grpc::ServerContext* context, const v1::Se
     return grpc::Status::OK;
 }
 
+grpc::Status DebugService::FailBack(grpc::ServerContext* context, const v1::FailBackRequest* /*request*/,
+                                    v1::FailBackResponse* response) {
+    if (const auto status = authorizer_.may_configure(caller_of(*context)); !status) {
+        return to_status(status);
+    }
+    const std::string client = identity_of(*context);
+    auto done = target_.fail_back();
+    if (!done) {
+        log::get("rpc").warn("{} requested to fail back: {}", client, done.error().what);
+        return to_status(done.error());
+    }
+    log::get("rpc").info("{} requested to fail back: {} shares", client, done->shares_size());
+    *response = std::move(*done);
+    return grpc::Status::OK;
+}
+
 grpc::Status DebugService::Upgrade(grpc::ServerContext* context, const v1::UpgradeRequest* request,
                                    v1::UpgradeResponse* response) {
     if (const auto status = authorizer_.may_configure(caller_of(*context)); !status) {

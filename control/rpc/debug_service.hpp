@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// penstock.v1.GatewayDebug: explain a packet, clear affinity, set log levels, drain the gateway, upgrade it,
-// capture packets.
+// penstock.v1.GatewayDebug: explain a packet, clear affinity, set log levels, drain the gateway, return to
+// shares, upgrade it, capture packets.
 #pragma once
 
 #include "control/rpc/auth.hpp"
@@ -31,6 +31,8 @@ class DebugService final : public v1::GatewayDebug::Service {
                              v1::SetLogLevelResponse* response) override;
     grpc::Status SetDrained(grpc::ServerContext* context, const v1::SetDrainedRequest* request,
                             v1::SetDrainedResponse* response) override;
+    grpc::Status FailBack(grpc::ServerContext* context, const v1::FailBackRequest* request,
+                          v1::FailBackResponse* response) override;
     grpc::Status Upgrade(grpc::ServerContext* context, const v1::UpgradeRequest* request,
                          v1::UpgradeResponse* response) override;
     grpc::Status Capture(grpc::ServerContext* context, const v1::CaptureRequest* request,

@@ -126,6 +126,8 @@ class DebugTarget {
     // Returns the number of entries cleared. NotFound: the named Service does not exist.
     [[nodiscard]] virtual Result<uint64_t> clear_affinity(const AffinityFilter& filter) const = 0;
     virtual v1::SetDrainedResponse set_drained(const v1::SetDrainedRequest& request) = 0;
+    // Outdated: there are no shares, or copies are not complete.
+    virtual Result<v1::FailBackResponse> fail_back() = 0;
     // Begins an upgrade. `requested_by`: identity of the client. Outdated: there is no supervisor, or the
     // gateway does not forward yet. AlreadyExists: an upgrade is under way. NotFound, PermissionDenied,
     // InvalidArgument: the binary.

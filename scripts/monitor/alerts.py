@@ -119,6 +119,8 @@ on_gauge("ShareCopiesIncomplete", "configuration", "warning", "penstock_share_co
          f"The gateway {AT} lacks copies of connections of {{{{ $labels.gateway }}}}",
          "penstockctl get gateways has the state and the last error of the copies. If that gateway is lost now, its connections are.", "0+0", "1+0",
          'gateway="edge-2"')
+on_gauge("SharesAwaitFailBack", "configuration", "warning", "penstock_shares_awaiting_fail_back", "> 0", "1h",
+         f"Shares {AT} are served by their heirs", "The gateway has the connections of the heirs: penstockctl fail-back returns the shares to it.", "1+0", "0+0")
 alert("VipsNotAnnounced", "configuration", "warning", 'penstock_vips{presence="none"}', "> 0", "15m", f"VIPs {AT} are not announced",
       "penstockctl get vips has the reason of each.",
       {series("penstock_vips", GW + ',presence="none",metric=""'): "3+0x120", series("penstock_drained", GW): "0+0x120",

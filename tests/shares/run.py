@@ -20,7 +20,7 @@ import runner  # noqa: E402
 from daemons import reason_missing  # noqa: E402
 from fixture import Lab, all_cases  # noqa: E402
 
-import copy_cases  # noqa: E402
+import copy_cases, fail_back_cases  # noqa: E402
 
 CASE_TIMEOUT_S = 300
 
@@ -29,7 +29,8 @@ def main():
     options = runner.parser().parse_args()
     suite = runner.Runner(options, CASE_TIMEOUT_S)
     # The cases of other suites are imported with what they share.
-    chosen = [case for case in all_cases() if case.function.__module__ == copy_cases.__name__ and suite.chooses(case.name)]
+    rooms = {copy_cases.__name__, fail_back_cases.__name__}
+    chosen = [case for case in all_cases() if case.function.__module__ in rooms and suite.chooses(case.name)]
     if options.list:
         print("\n".join(case.name for case in chosen))
         return 0

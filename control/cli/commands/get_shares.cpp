@@ -43,6 +43,10 @@ std::string comma_list(const auto& texts) {
     return list;
 }
 
+std::string role_text(const v1::Share& share) {
+    return share.role() + (share.held() ? " (awaits fail-back)" : share.returns() ? " (returns)" : "");
+}
+
 }  // namespace
 
 Table shares_table(const v1::ListSharesResponse& shares, bool wide) {
@@ -58,7 +62,7 @@ Table shares_table(const v1::ListSharesResponse& shares, bool wide) {
         std::vector<std::string> row{std::to_string(share.number()),
                                      share.primary(),
                                      share.heir(),
-                                     share.role() + (share.returns() ? " (returns)" : ""),
+                                     role_text(share),
                                      std::to_string(share.served()),
                                      std::to_string(share.announced()),
                                      comma_list(share.snat()),

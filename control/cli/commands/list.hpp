@@ -35,6 +35,7 @@ namespace penstock::cli {
 [[nodiscard]] Command set_scheduler();
 [[nodiscard]] Command drain();
 [[nodiscard]] Command undrain();
+[[nodiscard]] Command fail_back();
 [[nodiscard]] Command upgrade();
 [[nodiscard]] Command capture_command();
 [[nodiscard]] Command completion();

@@ -117,6 +117,9 @@ std::string shares_text(const v1::SharesSummary& shares) {
     }
     return "plan version " + std::to_string(shares.plan_version()) + ", primary of " +
            std::to_string(shares.primary_of()) + ", heir of " + std::to_string(shares.heir_of()) + copies +
+           (shares.awaiting_fail_back() == 0
+                ? ""
+                : "; " + std::to_string(shares.awaiting_fail_back()) + " await penstockctl fail-back") +
            (shares.fault().empty() ? "" : "; " + shares.fault());
 }
 

@@ -290,6 +290,10 @@ void add_presence(OptionSet& set, Options& options) {
         "share-copies", parsed(options.share_copies, "N", share_copies),
         "Maximum number of copies held of other gateways' connections, 1024-67108864 (with --shares): IPv4 "
         "ones, or half as many others. 0: none (default: as many as the connections of all workers)");
+    set.add(
+        "share-fail-back", on_off_switch(options.share_fail_back),
+        "After a start, serve the shares of which this gateway is the primary as soon as it has copies of "
+        "the heir's connections. off: stay behind the heir until `penstockctl fail-back` (with --shares)");
     set.add("withdraw-empty", on_off_switch(options.withdraw_empty),
             "Withdraw a VIP also when none of its Services has a usable endpoint");
     set.add("drain-on-stop", duration(options.drain_on_stop, {0, 3600, "seconds"}, "SECONDS"),

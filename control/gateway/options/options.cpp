@@ -121,7 +121,8 @@ Status complete(Options& options, const RawOptions& raw, bool healthz_is_given) 
             refuse("shares", "requires a --gateway-name of " + std::string(shares::kGatewayNameRule)));
     }
     for (const auto& [name, is_set] : {std::pair("share-age", options.share_age != kShareAgeDefault),
-                                       std::pair("share-copies", options.share_copies.has_value())}) {
+                                       std::pair("share-copies", options.share_copies.has_value()),
+                                       std::pair("share-fail-back", !options.share_fail_back)}) {
         if (is_set && options.shares.empty()) {
             mistakes.note(refuse(name, "requires --shares"));
         }

@@ -84,7 +84,8 @@ struct Options {
     std::chrono::seconds share_age{kShareAgeDefault};  // of connections that are copied to other gateways
     // Copies held of other gateways' connections; empty: as many as all workers have connections. 0: none.
     std::optional<uint32_t> share_copies;
-    std::string bfd;  // bfdd's socket for data planes; "": the workers have no BFD sessions
+    bool share_fail_back = true;  // after a start, without a command
+    std::string bfd;              // bfdd's socket for data planes; "": the workers have no BFD sessions
 
     std::string blocklist;      // file; "": none
     unsigned flow_rules = 256;  // maximum on each port; 0: none are installed

@@ -95,6 +95,8 @@ void Daemon::prepare_copies() {
             },
         .returns = handover_.is_successor() ? ShareReturn::First::Never : ShareReturn::First::AtStart,
         .former_returning = handover_.former().returning_shares(),
+        .fail_back =
+            options_.share_fail_back ? ShareReturn::FailBack::Automatic : ShareReturn::FailBack::ByCommand,
         .on_return = [this](uint64_t left) { caretaker_->set_returning(left); }});
 }
 

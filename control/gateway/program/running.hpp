@@ -53,7 +53,7 @@ struct Running {
     const rpc::TcpAcceptor* tcp = nullptr;                 // likewise
     const flow_records::Exporter* flow_records = nullptr;  // null: off
     const PlanWatch* shares = nullptr;                     // null: no plan of shares
-    const ShareCopies* copies = nullptr;                   // likewise
+    ShareCopies* copies = nullptr;                         // likewise
     const bfd::FrrLink* bfd = nullptr;                     // null: off
 
     // Number of backend ids that are or were in use.

@@ -27,7 +27,7 @@ ShareCopies::ShareCopies(Options options)
           sender.has_returned = [this] { return has_returned_.load(); };
           return sender;
       }()),
-      return_(options_.returns, options_.former_returning),
+      return_(options_.returns, options_.former_returning, options_.fail_back),
       shared_(options_.store == nullptr ? nullptr : std::make_unique<SharedBook>(*options_.store)) {}
 
 ShareCopies::~ShareCopies() {
@@ -51,6 +51,10 @@ void ShareCopies::stop() {
     {
         const std::lock_guard lock(material_mutex_);
         is_stopped_ = true;
+    }
+    {
+        const std::lock_guard lock(announce_mutex_);
+        may_announce_ = false;
     }
     thread_ = {};
     request_stop_of_followers();
@@ -127,6 +131,36 @@ uint64_t ShareCopies::returning() const {
     return return_.returning();
 }
 
+uint64_t ShareCopies::held() const {
+    const std::lock_guard lock(return_mutex_);
+    return return_.held();
+}
+
+Result<uint64_t> ShareCopies::fail_back() {
+    const std::shared_ptr<const GatewayShares> own = options_.sender.shares();
+    uint64_t held = 0, waiting = 0;
+    {
+        const std::lock_guard lock(return_mutex_);
+        held = return_.held();
+        waiting = return_.returning() & ~held;
+        return_.fail_back();
+    }
+    if (held != 0) {
+        review_and_announce(*own);
+        return held;
+    }
+    for (size_t number = 0; number < own->plan().shares.size(); ++number) {
+        if ((waiting >> number & 1) != 0 &&
+            own->part_in(static_cast<uint8_t>(number)).role == shares::Role::Primary) {
+            return fail(Errc::Outdated, "share " + std::to_string(number) +
+                                            " waits for copies of all connections of gateway " +
+                                            own->plan().shares[number].heir +
+                                            "; penstockctl get gateways shows the channel");
+        }
+    }
+    return 0;
+}
+
 ShareReturn::Peer ShareCopies::peer_of(const GatewayShares& own, const std::string& gateway) const {
     using Channel = ShareReturn::Peer::Channel;
     if (shared_ == nullptr || !options_.is_protected || !may_copy(own, gateway)) {
@@ -168,14 +202,18 @@ bool ShareCopies::review_return(const GatewayShares& own) {
     return has_changed;
 }
 
-void ShareCopies::tick(std::chrono::steady_clock::time_point now) {
-    const std::shared_ptr<const GatewayShares> own = options_.sender.shares();
-    if (review_return(*own) && options_.on_return) {
+void ShareCopies::review_and_announce(const GatewayShares& own) {
+    const std::lock_guard lock(announce_mutex_);
+    if (may_announce_ && review_return(own) && options_.on_return) {
         const uint64_t left = returning();
         log::get("control").info(left == 0 ? "shares: this gateway has returned to all of them"
                                            : "shares: this gateway has returned to some of them");
         options_.on_return(left);
     }
+}
+
+void ShareCopies::tick(std::chrono::steady_clock::time_point now) {
+    review_and_announce(*options_.sender.shares());
     {
         const std::lock_guard lock(mutex_);
         for (const auto& [gateway, follower] : followers_) {

@@ -24,6 +24,7 @@
 #include "control/gateway/shares/gateway_shares.hpp"
 #include "control/gateway/shares/share_return.hpp"
 #include "control/tls/material.hpp"
+#include "dataplane/base/result.hpp"
 #include "dataplane/base/time.hpp"
 #include "dataplane/conn/connection.hpp"
 #include "dataplane/copies/store.hpp"
@@ -44,8 +45,9 @@ class ShareCopies {
         std::function<bool(const conn::Connection&)> lives;
         ShareReturn::First returns = ShareReturn::First::AtStart;
         uint64_t former_returning = 0;  // ShareReturn::returning() of the process that this one continues
-        // Called on the thread with each change of returning() that has another cause than a plan. Not called
-        // after stop().
+        ShareReturn::FailBack fail_back = ShareReturn::FailBack::Automatic;
+        // Called with each change of returning() that has another cause than a plan, by one thread at a time:
+        // this object's, or that of fail_back(). Not called after stop().
         std::function<void(uint64_t returning)> on_return;
     };
     explicit ShareCopies(Options options);
@@ -65,6 +67,12 @@ class ShareCopies {
     [[nodiscard]] uint64_t review_returning(const GatewayShares& own);
     // By the last plan. Any thread.
     [[nodiscard]] uint64_t returning() const;
+    // Of these, the shares that only wait for fail_back(). Any thread.
+    [[nodiscard]] uint64_t held() const;
+    // Returns to the shares that are held, a bit each, which are the result. 0: this gateway has returned to
+    // all shares of which it is the primary. Outdated names a share to which it cannot return yet, if none
+    // is held. Any thread.
+    Result<uint64_t> fail_back();
     // Ends all streams that this gateway has opened. Returns at once: a follower that resolves a name, or
     // examines why a connection fails, is waited for by the destructor. Options::material is not called
     // afterwards. Idempotent.
@@ -99,6 +107,8 @@ class ShareCopies {
     void tick(std::chrono::steady_clock::time_point now);
     // True: returning() has changed.
     bool review_return(const GatewayShares& own);
+    // Reviews, and passes a change on.
+    void review_and_announce(const GatewayShares& own);
     [[nodiscard]] ShareReturn::Peer peer_of(const GatewayShares& own, const std::string& gateway) const;
 
     const Options options_;
@@ -109,6 +119,8 @@ class ShareCopies {
     std::unique_ptr<SharedBook> shared_;  // null: --share-copies 0
     std::mutex material_mutex_;           // held while Options::material is called
     bool is_stopped_ = false;             // guarded by it
+    std::mutex announce_mutex_;           // held while Options::on_return is called
+    bool may_announce_ = true;            // guarded by it
     mutable std::mutex mutex_;
     // Guarded by mutex_. Channels live as long as this object.
     std::map<std::string, std::unique_ptr<CopyChannel>> channels_;

@@ -30,7 +30,7 @@ bool ShareReturn::is_back(shares::Role role, const std::string& other, const Pee
 
 bool ShareReturn::update(const GatewayShares& shares, const std::function<Peer(const std::string&)>& peer_of,
                          Time now) {
-    uint64_t with_role = 0, returning = 0;
+    uint64_t with_role = 0, returning = 0, held = 0;
     has_returned_as_primary_ = true;
     for (size_t number = 0; number < shares.plan().shares.size(); ++number) {
         const shares::Role role = shares.part_in(static_cast<uint8_t>(number)).role;
@@ -40,18 +40,31 @@ bool ShareReturn::update(const GatewayShares& shares, const std::function<Peer(c
         const uint64_t self = uint64_t{1} << number;
         with_role |= self;
         const bool is_new = has_plan_ ? (with_role_ & self) == 0 : first_ == First::AtStart;
+        if (is_new && has_plan_) {
+            released_ |= self;
+        }
         if (!is_new && (returning_ & self) == 0) {
             continue;
         }
         const shares::Share& share = shares.plan().shares[number];
         const std::string& other = role == shares::Role::Primary ? share.heir : share.primary;
-        if (!other.empty() && !is_back(role, other, peer_of(other), now)) {
+        if (other.empty()) {
+            continue;
+        }
+        const bool could_return = is_back(role, other, peer_of(other), now);
+        if (could_return && mode_ == FailBack::ByCommand && role == shares::Role::Primary &&
+            (released_ & self) == 0) {
+            held |= self;
+        }
+        if (!could_return || (held & self) != 0) {
             returning |= self;
             has_returned_as_primary_ &= role != shares::Role::Primary;
         }
     }
     has_plan_ = true;
     with_role_ = with_role;
+    held_ = held;
+    released_ &= returning;
     return std::exchange(returning_, returning) != returning;
 }
 

@@ -54,6 +54,20 @@ v1::SetDrainedResponse ExplainView::set_drained(const v1::SetDrainedRequest& req
     return out;
 }
 
+Result<v1::FailBackResponse> ExplainView::fail_back() {
+    if (running_.copies == nullptr) {
+        return fail(Errc::Outdated, "this gateway has no plan of shares (--shares)");
+    }
+    PENSTOCK_TRY(const uint64_t shares, running_.copies->fail_back());
+    v1::FailBackResponse out;
+    for (uint32_t number = 0; number < shares::kSharesMax; ++number) {
+        if ((shares >> number & 1) != 0) {
+            out.add_shares(number);
+        }
+    }
+    return out;
+}
+
 Result<v1::Explanation> ExplainView::explain(const rpc::ExplainQuestion& question) const {
     const worker::Inspector inspector = running_.workers.inspect();
     const uint32_t port = question.port.value_or(inspector.arrival_port(question.key.source).value);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interactive gRPC calls: `explain`, which is the worker room's dry run with names instead of numbers and
-// with the selection of the Service's endpoints, drain, upgrade, and capture.
+// with the selection of the Service's endpoints, drain, fail-back, upgrade, and capture.
 #pragma once
 
 #include "control/gateway/program/running.hpp"
@@ -14,6 +14,7 @@ class ExplainView final : public rpc::DebugTarget {
     [[nodiscard]] Result<v1::Explanation> explain(const rpc::ExplainQuestion& question) const override;
     [[nodiscard]] Result<uint64_t> clear_affinity(const rpc::AffinityFilter& filter) const override;
     v1::SetDrainedResponse set_drained(const v1::SetDrainedRequest& request) override;
+    Result<v1::FailBackResponse> fail_back() override;
     Result<v1::UpgradeResponse> upgrade(const v1::UpgradeRequest& request,
                                         const std::string& requested_by) override {
         return running_.upgrades.request(request, requested_by);

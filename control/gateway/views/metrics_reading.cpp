@@ -3,6 +3,7 @@
 
 #include <rte_cycles.h>
 
+#include <bit>
 #include <map>
 
 #include "control/gateway/program/version.hpp"
@@ -203,6 +204,7 @@ metrics::Reading read_metrics(const Running& running, size_t backends_max) {
         out.shares = {.plan_version = own->plan().version,
                       .has_fault = !running.shares->fault().empty(),
                       .shares = {},
+                      .awaiting_fail_back = static_cast<uint64_t>(std::popcount(running.copies->held())),
                       .channels = read_channels(*running.copies, *own),
                       .copies_max = running.copies->capacity(),
                       .copies_taken = running.copies->taken()};

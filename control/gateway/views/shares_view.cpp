@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shares of several gateways.
+#include <bit>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -79,6 +80,7 @@ v1::ListSharesResponse StatusView::shares() const {
         gateways.emplace(message.name(), &message);
     }
     const uint64_t returning = running_.copies->returning();
+    const uint64_t held = running_.copies->held();
     for (size_t number = 0; number < plan.shares.size(); ++number) {
         const shares::Share& share = plan.shares[number];
         v1::Share& message = *out.add_shares();
@@ -87,6 +89,7 @@ v1::ListSharesResponse StatusView::shares() const {
         message.set_heir(share.heir);
         message.set_role(to_string(own->part_in(static_cast<uint8_t>(number)).role));
         message.set_returns((returning >> number & 1) != 0);
+        message.set_held((held >> number & 1) != 0);
         for (const Prefix& vips : share.vips) {
             message.add_vips(vips.to_string());
         }
@@ -122,6 +125,7 @@ v1::SharesSummary StatusView::shares_summary() const {
     out.set_primary_of(own->count(shares::Role::Primary));
     out.set_heir_of(own->count(shares::Role::Heir));
     out.set_fault(running_.shares->fault());
+    out.set_awaiting_fail_back(static_cast<uint32_t>(std::popcount(running_.copies->held())));
     const std::vector<ShareCopies::Channel> channels = running_.copies->channels(*own);
     const ChannelState state = ShareCopies::summary_of(channels);
     out.set_channel(to_string(state));

@@ -165,6 +165,16 @@ TEST_F(CommandTest, DrainAndUndrain_DRAIN006) {
     EXPECT_EQ(exit_code(run({"undrain"}).error()), kExitRefused);
 }
 
+TEST_F(CommandTest, FailBackNamesTheShares) {
+    EXPECT_EQ(run({"fail-back"}).value(),
+              "no share waits: this gateway has returned to all shares of which it is the primary\n");
+    gateway_.fail_back_.add_shares(3);
+    EXPECT_EQ(run({"fail-back"}).value(), "share 3: announced as the primary (metric 100)\n");
+    gateway_.fail_back_.add_shares(7);
+    EXPECT_EQ(run({"fail-back"}).value(), "shares 3, 7: announced as the primary (metric 100)\n");
+    EXPECT_FALSE(run({"fail-back", "3"}));
+}
+
 TEST_F(CommandTest, DrainWaitsForTheLastOpenConnectionWhenToldHowLong_DRAIN006) {
     gateway_.set_drained_.set_connections(3);
     gateway_.set_drained_.set_open_connections(3);

@@ -146,8 +146,9 @@ TEST_F(ContextLine, AllGatewaysAreThoseOfTheFileInItsOrder) {
               "--all-gateways and --context are mutually exclusive");
     EXPECT_EQ(what({"status", "--all-gateways", "--gateway", "unix:/x"}),
               "--all-gateways and --gateway are mutually exclusive");
-    for (const Words& writes : {Words{"drain"}, Words{"undrain"}, Words{"clear", "affinity"},
-                                Words{"set", "log-level", "info"}, Words{"get", "pools"}}) {
+    for (const Words& writes :
+         {Words{"drain"}, Words{"undrain"}, Words{"fail-back"}, Words{"clear", "affinity"},
+          Words{"set", "log-level", "info"}, Words{"get", "pools"}}) {
         Words words = writes;
         words.emplace_back("--all-gateways");
         EXPECT_THAT(what(words), testing::HasSubstr("--all-gateways is not an option of"));

@@ -76,6 +76,7 @@ class FakeGateway final : public Gateway {
         log_level_request = request;
         return answer(log_levels_);
     }
+    Result<v1::FailBackResponse> fail_back() override { return answer(fail_back_); }
     Result<v1::SetDrainedResponse> set_drained(const v1::SetDrainedRequest& request) override {
         set_drained_to.push_back(request.drained());
         until_restart = request.until_restart();
@@ -123,6 +124,7 @@ class FakeGateway final : public Gateway {
     v1::ListSharesResponse shares_;
     v1::Explanation explanation_;
     v1::SetLogLevelResponse log_levels_;
+    v1::FailBackResponse fail_back_;
     v1::SetDrainedResponse set_drained_;
     v1::UpgradeResponse upgrade_;
     v1::Sync sync_;

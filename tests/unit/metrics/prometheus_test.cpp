@@ -125,6 +125,7 @@ Reading reading() {
                           {.gateway = "edge-3", .state = "off", .complete_age_s = {}, .refused = {}}};
     r.shares->copies_max = 106;
     r.shares->copies_taken = 107;
+    r.shares->awaiting_fail_back = 108;
     r.connections = {.open = 61, .max = 62, .refused_per_source = 63, .refused_all = 64};
     r.tls = {
         .certificate_starts_s = 30, .certificate_expires_s = 32, .authority_expires_s = 33, .broken = true};
@@ -254,6 +255,7 @@ TEST(Metrics, ProbesAndDrain_HC010_DRAIN006) {
                              R"(penstock_share_records_refused_total{gateway="edge-2",reason="share"} 103)",
                              R"(penstock_share_records_refused_total{gateway="edge-2",reason="full"} 104)",
                              R"(penstock_share_records_sent_total{gateway="edge-2"} 105)",
+                             "penstock_shares_awaiting_fail_back 108",
                              "penstock_share_copies_max 106",
                              "penstock_share_copies_taken 107",
                              "penstock_bfd_connected 1",

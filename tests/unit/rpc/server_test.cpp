@@ -66,6 +66,14 @@ class FakeGateway final : public StateTarget, public StatusSource, public DebugT
         message.set_drained(request.drained());
         return message;
     }
+    Result<v1::FailBackResponse> fail_back() override {
+        if (!can_fail_back) {
+            return fail(Errc::Outdated, "share 3 waits for copies");
+        }
+        v1::FailBackResponse message;
+        message.add_shares(3);
+        return message;
+    }
     Result<v1::UpgradeResponse> upgrade(const v1::UpgradeRequest& request,
                                         const std::string& requested_by) override {
         if (request.binary() != "/usr/bin/penstockd") {
@@ -184,6 +192,7 @@ class FakeGateway final : public StateTarget, public StatusSource, public DebugT
     std::atomic<uint64_t> announcements{0};
     std::atomic<uint64_t> observations{0};
     std::atomic<bool> drained{false};
+    std::atomic<bool> can_fail_back{false};
     std::string upgrade_requested_by;
     CaptureOrder capture_order;
     std::atomic<bool> capture_client_was_gone{false};
@@ -319,6 +328,24 @@ TEST_F(RpcServer, DrainReachesTheGateway_DRAIN006) {
         EXPECT_EQ(response.drained(), wanted);
         EXPECT_EQ(gateway_.drained, wanted);
     }
+}
+
+TEST_F(RpcServer, FailBackReachesTheGateway) {
+    start();
+    const auto stub = v1::GatewayDebug::NewStub(channel_);
+    const auto call = [&](v1::FailBackResponse& response) {
+        grpc::ClientContext context;
+        set_deadline(context);
+        return stub->FailBack(&context, {}, &response);
+    };
+    v1::FailBackResponse response;
+    const grpc::Status refused = call(response);
+    EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+    EXPECT_EQ(refused.error_message(), "share 3 waits for copies");
+    gateway_.can_fail_back = true;
+    ASSERT_TRUE(call(response).ok());
+    ASSERT_EQ(response.shares_size(), 1);
+    EXPECT_EQ(response.shares(0), 3u);
 }
 
 TEST_F(RpcServer, UpgradeReachesTheGatewayWithTheIdentityOfTheClient) {

@@ -347,6 +347,22 @@ TEST(Views, SharesAndTheirGateways) {
         std::string::npos);
 }
 
+TEST(Views, SharesOfAGatewayThatReturns) {
+    const auto shares = from_text<v1::ListSharesResponse>(
+        R"(plan_version: 7 gateway_name: "a"
+           shares { number: 0 primary: "a" heir: "b" role: "primary" returns: true }
+           shares { number: 1 primary: "a" heir: "b" role: "primary" returns: true held: true }
+           gateways { name: "a" weight: 1 primary_of: 2 } gateways { name: "b" weight: 1 heir_of: 2 })");
+    const std::string text = shares_table(shares, false).text();
+    EXPECT_NE(text.find("    0  a        b     primary (returns) "), std::string::npos) << text;
+    EXPECT_NE(text.find("    1  a        b     primary (awaits fail-back) "), std::string::npos) << text;
+    EXPECT_NE(status_text(from_text<v1::Status>(
+                              R"(shares { plan_version: 7 primary_of: 9 heir_of: 5 awaiting_fail_back: 2 })"))
+                  .find("Shares:         plan version 7, primary of 9, heir of 5; 2 await penstockctl "
+                        "fail-back\n"),
+              std::string::npos);
+}
+
 TEST(Views, ServiceDescription) {
     auto services = from_text<v1::ListServicesResponse>(kServices);
     EXPECT_EQ(service_description(services, from_text<v1::ListBackendsResponse>(kBackends)),

@@ -261,6 +261,11 @@ const std::vector<Boolean>& booleans() {
          false,
          [](const Options& o) { return o.vip_standby; },
          {"--vip-presence=routes"}},
+        {"share-fail-back",
+         true,
+         true,
+         [](const Options& o) { return o.share_fail_back; },
+         {"--shares=/x", "--vip-presence=routes"}},
         {"vip-isolate", false, false, [](const Options& o) { return o.vip_isolate; }, {}},
         {"vip-mark", false, false, [](const Options& o) { return o.vip_mark; }, {}},
         {"midstream-pickup", false, false, [](const Options& o) { return o.packets.picks_up_midstream; }, {}},
@@ -553,6 +558,10 @@ TEST(Options, SharesRequireRoutesAndDetermineTheLevel) {
     EXPECT_EQ(parse({"--shares", "/x", "--vip-presence", "routes", "--share-copies", "0"})->share_copies, 0U);
     EXPECT_EQ(parse({"--share-age", "0"}).error().what, "--share-age: requires --shares");
     EXPECT_EQ(parse({"--share-copies", "0"}).error().what, "--share-copies: requires --shares");
+    EXPECT_EQ(parse({"--share-fail-back", "off"}).error().what, "--share-fail-back: requires --shares");
+    EXPECT_TRUE(usual->share_fail_back);
+    EXPECT_FALSE(
+        parse({"--shares", "/x", "--vip-presence", "routes", "--share-fail-back", "off"})->share_fail_back);
     EXPECT_EQ(parse({"--share-copies", "7"}).error().what,
               "--share-copies: \"7\" must be 1024 to 67108864 copies, or 0");
     EXPECT_EQ(parse({"--shares", "/x", "--vip-presence", "routes", "--gateway-name", "edge 1"}).error().what,
@@ -624,6 +633,7 @@ TEST(Options, HelpAndVersionNeedNothingElse) {
                                "--shares",
                                "--share-age",
                                "--share-copies",
+                               "--share-fail-back",
                                "--withdraw-empty",
                                "--blocklist",
                                "--flow-rules",

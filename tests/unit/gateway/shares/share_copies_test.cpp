@@ -6,6 +6,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -190,6 +191,28 @@ TEST_F(ShareCopiesTest, AGatewayThatIsGoneLeavesItsCopiesAndIsCalledAgain) {
     await_copies(3);
     EXPECT_EQ(channel().view.fault, "");
     EXPECT_FALSE(store_->find(numbered(1).forward)) << "not repeated by the new stream";
+}
+
+TEST_F(ShareCopiesTest, FailBackIsRefusedUntilTheCopiesAreComplete) {
+    other_->insert(1);
+    other_->stop();
+    std::atomic<uint64_t> left{~uint64_t{0}};
+    auto by_command = options();
+    by_command.fail_back = ShareReturn::FailBack::ByCommand;
+    by_command.on_return = [&](uint64_t returning) { left = returning; };
+    start(std::move(by_command));
+    EXPECT_EQ(copies_->review_returning(*plan_), 0b0011U);
+    EXPECT_EQ(copies_->fail_back().error().what,
+              "share 0 waits for copies of all connections of gateway edge-2; penstockctl get gateways shows "
+              "the channel");
+    other_->start();
+    await("only the command is missing", [&] { return left == 0b0001; });
+    EXPECT_EQ(copies_->held(), 0b0001U);
+    EXPECT_EQ(copies_->fail_back().value(), 0b0001U);
+    EXPECT_EQ(left, 0U) << "announced before the command ends";
+    EXPECT_EQ(copies_->held(), 0U);
+    EXPECT_EQ(copies_->fail_back().value(), 0U);
+    copies_->stop();
 }
 
 TEST_F(ShareCopiesTest, ANewPlanBeginsStreamsAnewAndEndsOthers) {

@@ -24,8 +24,8 @@ shares::Plan plan() {
 // One gateway, with what it sees of the others.
 struct One {
     explicit One(const std::string& name, ShareReturn::First first = ShareReturn::First::AtStart,
-                 uint64_t returning = 0)
-        : shares(plan(), name), state(first, returning) {}
+                 uint64_t returning = 0, ShareReturn::FailBack fail_back = ShareReturn::FailBack::Automatic)
+        : shares(plan(), name), state(first, returning, fail_back) {}
     bool update(seconds at = seconds(0)) {
         return state.update(
             shares, [&](const std::string& other) { return peers[other]; }, ShareReturn::Time(at));
@@ -130,6 +130,56 @@ TEST(ShareReturn, AProcessThatContinuesAnotherReturnsToNewSharesOnly) {
     a.shares = GatewayShares(next, "a");
     EXPECT_FALSE(a.update());
     EXPECT_EQ(a.state.returning(), 0b100u);
+}
+
+TEST(ShareReturn, APrimaryThatCouldReturnWaitsForTheCommand) {
+    One a("a", ShareReturn::First::AtStart, 0, ShareReturn::FailBack::ByCommand);
+    a.peers["b"] = {Channel::Copying, true};
+    EXPECT_TRUE(a.update());
+    EXPECT_EQ(a.state.held(), 0u);
+    a.state.fail_back();
+    a.peers["b"] = {Channel::Complete, true};
+    EXPECT_TRUE(a.update(seconds(1)));
+    EXPECT_EQ(a.state.returning(), 0b001u) << "an heir needs no command; the one before was too early";
+    EXPECT_EQ(a.state.held(), 0b001u);
+    EXPECT_FALSE(a.state.has_returned_as_primary());
+    EXPECT_FALSE(a.update(seconds(3'600)));
+    // Copies that are not complete any more.
+    a.peers["b"] = {Channel::Away, true};
+    EXPECT_FALSE(a.update(seconds(3'601)));
+    EXPECT_EQ(a.state.held(), 0u);
+    a.peers["b"] = {Channel::Complete, true};
+    EXPECT_FALSE(a.update(seconds(3'602)));
+    a.state.fail_back();
+    EXPECT_TRUE(a.update(seconds(3'603)));
+    EXPECT_EQ(a.state.returning() | a.state.held(), 0u);
+    EXPECT_TRUE(a.state.has_returned_as_primary());
+}
+
+TEST(ShareReturn, AShareOfANewPlanNeedsNoCommand) {
+    One a("a", ShareReturn::First::Never, 0, ShareReturn::FailBack::ByCommand);
+    a.peers["b"] = {Channel::Away, false};
+    EXPECT_FALSE(a.update());
+    shares::Plan next = plan();
+    next.version = 2;
+    next.shares[2] = {.vips = {}, .primary = "a", .heir = "b"};
+    a.shares = GatewayShares(next, "a");
+    EXPECT_TRUE(a.update());
+    EXPECT_EQ(a.state.returning(), 0b100u);
+    a.peers["b"] = {Channel::Complete, true};
+    EXPECT_TRUE(a.update());
+    EXPECT_EQ(a.state.returning() | a.state.held(), 0u);
+}
+
+// An upgrade while the command is awaited.
+TEST(ShareReturn, ASuccessorAwaitsTheCommandToo) {
+    One a("a", ShareReturn::First::Never, 0b001, ShareReturn::FailBack::ByCommand);
+    a.peers["b"] = {Channel::Complete, true};
+    a.update();
+    EXPECT_EQ(a.state.held(), 0b001u);
+    a.state.fail_back();
+    a.update();
+    EXPECT_EQ(a.state.returning(), 0u);
 }
 
 }  // namespace share_return_test
