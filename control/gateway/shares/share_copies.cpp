@@ -49,12 +49,8 @@ void ShareCopies::start() {
 
 void ShareCopies::stop() {
     {
-        const std::lock_guard lock(material_mutex_);
+        const std::scoped_lock lock(material_mutex_, announce_mutex_);
         is_stopped_ = true;
-    }
-    {
-        const std::lock_guard lock(announce_mutex_);
-        may_announce_ = false;
     }
     thread_ = {};
     request_stop_of_followers();
@@ -138,16 +134,17 @@ uint64_t ShareCopies::held() const {
 
 Result<uint64_t> ShareCopies::fail_back() {
     const std::shared_ptr<const GatewayShares> own = options_.sender.shares();
-    uint64_t held = 0, waiting = 0;
+    uint64_t held = 0;
     {
         const std::lock_guard lock(return_mutex_);
         held = return_.held();
-        waiting = return_.returning() & ~held;
         return_.fail_back();
     }
-    if (held != 0) {
-        review_and_announce(*own);
-        return held;
+    review_and_announce(*own);
+    // The channel of a share that was held may have been lost meanwhile.
+    const uint64_t waiting = returning();
+    if (const uint64_t returned = held & ~waiting; returned != 0) {
+        return returned;
     }
     for (size_t number = 0; number < own->plan().shares.size(); ++number) {
         if ((waiting >> number & 1) != 0 &&
@@ -204,7 +201,7 @@ bool ShareCopies::review_return(const GatewayShares& own) {
 
 void ShareCopies::review_and_announce(const GatewayShares& own) {
     const std::lock_guard lock(announce_mutex_);
-    if (may_announce_ && review_return(own) && options_.on_return) {
+    if (!is_stopped_ && review_return(own) && options_.on_return) {
         const uint64_t left = returning();
         log::get("control").info(left == 0 ? "shares: this gateway has returned to all of them"
                                            : "shares: this gateway has returned to some of them");

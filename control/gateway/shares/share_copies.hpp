@@ -69,9 +69,9 @@ class ShareCopies {
     [[nodiscard]] uint64_t returning() const;
     // Of these, the shares that only wait for fail_back(). Any thread.
     [[nodiscard]] uint64_t held() const;
-    // Returns to the shares that are held, a bit each, which are the result. 0: this gateway has returned to
-    // all shares of which it is the primary. Outdated names a share to which it cannot return yet, if none
-    // is held. Any thread.
+    // Returns to the shares that are held. The result has a bit for each; 0: there is none, because this
+    // gateway has returned to all shares of which it is the primary. Outdated: it cannot return to any share
+    // yet; the error names one. Any thread.
     Result<uint64_t> fail_back();
     // Ends all streams that this gateway has opened. Returns at once: a follower that resolves a name, or
     // examines why a connection fails, is waited for by the destructor. Options::material is not called
@@ -107,7 +107,7 @@ class ShareCopies {
     void tick(std::chrono::steady_clock::time_point now);
     // True: returning() has changed.
     bool review_return(const GatewayShares& own);
-    // Reviews, and passes a change on.
+    // Passes a change on to Options::on_return.
     void review_and_announce(const GatewayShares& own);
     [[nodiscard]] ShareReturn::Peer peer_of(const GatewayShares& own, const std::string& gateway) const;
 
@@ -118,9 +118,8 @@ class ShareCopies {
     ShareReturn return_;                  // guarded by return_mutex_
     std::unique_ptr<SharedBook> shared_;  // null: --share-copies 0
     std::mutex material_mutex_;           // held while Options::material is called
-    bool is_stopped_ = false;             // guarded by it
     std::mutex announce_mutex_;           // held while Options::on_return is called
-    bool may_announce_ = true;            // guarded by it
+    bool is_stopped_ = false;             // written with both held, read with one of them
     mutable std::mutex mutex_;
     // Guarded by mutex_. Channels live as long as this object.
     std::map<std::string, std::unique_ptr<CopyChannel>> channels_;

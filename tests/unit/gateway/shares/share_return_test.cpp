@@ -21,6 +21,14 @@ shares::Plan plan() {
                        {.vips = {}, .primary = "b", .heir = "c"}}};
 }
 
+// Gateway a is the primary of share 2, too.
+shares::Plan plan_with_share_2() {
+    shares::Plan next = plan();
+    next.version = 2;
+    next.shares[2] = {.vips = {}, .primary = "a", .heir = "b"};
+    return next;
+}
+
 // One gateway, with what it sees of the others.
 struct One {
     explicit One(const std::string& name, ShareReturn::First first = ShareReturn::First::AtStart,
@@ -119,9 +127,7 @@ TEST(ShareReturn, AProcessThatContinuesAnotherReturnsToNewSharesOnly) {
     a.peers["b"] = {Channel::Away, false};
     EXPECT_FALSE(a.update());
     EXPECT_EQ(a.state.returning(), 0u);
-    shares::Plan next = plan();
-    next.version = 2;
-    next.shares[2] = {.vips = {}, .primary = "a", .heir = "b"};
+    shares::Plan next = plan_with_share_2();
     a.shares = GatewayShares(next, "a");
     EXPECT_TRUE(a.update());
     EXPECT_EQ(a.state.returning(), 0b100u);
@@ -160,10 +166,7 @@ TEST(ShareReturn, AShareOfANewPlanNeedsNoCommand) {
     One a("a", ShareReturn::First::Never, 0, ShareReturn::FailBack::ByCommand);
     a.peers["b"] = {Channel::Away, false};
     EXPECT_FALSE(a.update());
-    shares::Plan next = plan();
-    next.version = 2;
-    next.shares[2] = {.vips = {}, .primary = "a", .heir = "b"};
-    a.shares = GatewayShares(next, "a");
+    a.shares = GatewayShares(plan_with_share_2(), "a");
     EXPECT_TRUE(a.update());
     EXPECT_EQ(a.state.returning(), 0b100u);
     a.peers["b"] = {Channel::Complete, true};
