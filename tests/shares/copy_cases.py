@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The heir of a share continues the connections of a lost primary."""
+import contextlib
 import errno
 import functools
 import os
@@ -29,6 +30,18 @@ def open_flows(flows, tcp=TCP_FLOWS, udp=UDP_FLOWS):
 
 def counter(gateway, name):
     return next(int(row["value"]) for row in gateway.json("stats")["counters"] if row["name"] == name)
+
+
+@contextlib.contextmanager
+def copied_flows(lab):
+    """The lab of two gateways with 40 TCP and 10 UDP flows, which are copied."""
+    begin(lab)
+    flows = KeptFlows(lab)
+    open_flows(flows, 40, 10)
+    with flows:
+        flows.until_all_answered()
+        until_channel(lab.second, "complete", copies=50)
+        yield flows
 
 
 def lose_and_continue(lab, flows, loss):
@@ -64,12 +77,7 @@ def connections_of_a_lost_primary_continue_at_its_heir(lab):
 
 @case()
 def a_primary_that_returns_continues_the_connections_of_its_heir(lab):
-    begin(lab)
-    flows = KeptFlows(lab)
-    open_flows(flows, 40, 10)
-    with flows:
-        flows.until_all_answered()
-        until_channel(lab.second, "complete", copies=50)
+    with copied_flows(lab) as flows:
         lose_and_continue(lab, flows, Killed)
         later = KeptFlows(lab)
         open_flows(later, 40, 10)
@@ -92,12 +100,7 @@ def a_primary_that_returns_continues_the_connections_of_its_heir(lab):
 
 @case()
 def a_channel_that_was_cut_is_complete_again_when_it_is_back(lab):
-    begin(lab)
-    flows = KeptFlows(lab)
-    open_flows(flows, 40, 10)
-    with flows:
-        flows.until_all_answered()
-        until_channel(lab.second, "complete", copies=50)
+    with copied_flows(lab) as flows:
         lab.network.ip("gateway-2", "link set peers down")
         cut_ms = until_channel(lab.second, "connecting", copies=50)
         status = lab.second.ctl("status").stdout

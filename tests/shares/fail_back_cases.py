@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """--share-fail-back off: a primary that was away serves again when its operator commands it."""
-from copy_cases import lose_and_continue, open_flows
+from copy_cases import copied_flows, lose_and_continue
 from fixture import case, check, equal, until
-from kept_flows import KeptFlows
-from two_gateways import VIA_FIRST, VIA_SECOND, Killed, begin, route_to_other_uplink, until_channel, until_via
+from two_gateways import VIA_FIRST, VIA_SECOND, Killed, route_to_other_uplink, until_via
 
 
 def roles(gateway):
@@ -12,12 +11,7 @@ def roles(gateway):
 
 @case()
 def a_primary_without_automatic_fail_back_waits_for_the_command(lab):
-    begin(lab)
-    flows = KeptFlows(lab)
-    open_flows(flows, 40, 10)
-    with flows:
-        flows.until_all_answered()
-        until_channel(lab.second, "complete", copies=50)
+    with copied_flows(lab) as flows:
         lose_and_continue(lab, flows, Killed)
         # The command is refused while the primary cannot reach the heir.
         lab.network.ip("gateway-2", "link set peers down")
@@ -32,7 +26,7 @@ def a_primary_without_automatic_fail_back_waits_for_the_command(lab):
               patience_s=60)
         check("1 await penstockctl fail-back" in lab.gateway.ctl("status").stdout, "status")
         flows.until_all_answered()
-        equal(lab.router.learned(), VIA_SECOND, "routes before the command")
+        until_via(lab, VIA_SECOND)
         done = lab.gateway.ctl("fail-back")
         equal((done.returncode, done.stdout), (0, "share 0: announced as the primary (metric 100)\n"), "fail-back")
         until_via(lab, VIA_FIRST)
