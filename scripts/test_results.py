@@ -8,13 +8,16 @@ test_results.py run BUILD FILTER COUNTS SUITE...  runs them; prints failures and
 FILTER is a regular expression on the names of test programs; "" matches all. RUN_WITH in the environment is
 the command prefix for programs built for another processor, as in "qemu-aarch64 -L /usr/aarch64-linux-gnu".
 """
+import contextlib
 import itertools
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import xml.etree.ElementTree as xml
 from concurrent.futures import ThreadPoolExecutor
 
@@ -43,17 +46,71 @@ def run_one(build, test, reports):
         words = os.environ.get("RUN_WITH", "").split() + words
     if test["protocol"] == "gtest":
         words.append(f"--gtest_output=xml:{report}")
-    try:
-        done = subprocess.run(words, cwd=test["workdir"], env={**os.environ, **test["env"]}, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=test["timeout"] * timeout_factor() if test["timeout"] > 0 else None)
-        return test, done.returncode, done.stdout.decode(errors="replace"), report
-    except subprocess.TimeoutExpired as late:
-        return test, None, (late.stdout or b"").decode(errors="replace"), report
+    code, output = run_while_it_works(words, test["timeout"] * TIMEOUT_FACTOR, cwd=test["workdir"], env={**os.environ, **test["env"]})
+    return test, code, output, report
 
 
-def timeout_factor():
-    # Sanitized programs are up to ten times slower, and shared machines slower still.
-    return 10
+# Sanitized programs are up to ten times slower, and shared machines slower still.
+TIMEOUT_FACTOR = 10
+# A program that waits for an event for ever uses less than this in its limit. One that waits for a processor,
+# at the lowest priority (SCHED_IDLE), gets more.
+WORKS_S = 0.1
+POLL_S = 1.0
+
+
+class Work:
+    """Whether a program still works. So a limit does not depend on the load of the machine. limit_s 0: no limit."""
+
+    def __init__(self, limit_s, now_s):
+        self._limit_s, self._printed, self._used_s, self._since_s = limit_s, 0, 0.0, now_s
+
+    def is_over(self, now_s, printed, used_s):
+        """printed: bytes so far. used_s: processor time so far. True after limit_s of processor time, or of time in
+        which the program printed nothing and used less than WORKS_S of processor time."""
+        if printed != self._printed or used_s >= self._used_s + WORKS_S:
+            self._printed, self._used_s, self._since_s = printed, used_s, now_s
+        return 0 < self._limit_s <= max(used_s, now_s - self._since_s)
+
+
+def run_while_it_works(words, limit_s, **options):
+    """Returns the exit code and the output. The code is None if the program and its descendants were ended."""
+    with tempfile.TemporaryFile() as output:
+        with subprocess.Popen(words, stdout=output, stderr=subprocess.STDOUT, **options) as program:
+            work, code = Work(limit_s, time.monotonic()), None
+            while code is None:
+                try:
+                    code = program.wait(POLL_S)
+                except subprocess.TimeoutExpired:
+                    ticks = ticks_of_tree(program.pid)
+                    used_s = sum(ticks.values()) / os.sysconf("SC_CLK_TCK")
+                    if work.is_over(time.monotonic(), os.fstat(output.fileno()).st_size, used_s):
+                        for pid in ticks:
+                            with contextlib.suppress(ProcessLookupError):
+                                os.kill(pid, signal.SIGKILL)
+                        break
+        output.seek(0)
+        return code, output.read().decode(errors="replace")
+
+
+def ticks_of_tree(root):
+    """Processor time of a process and of its descendants by process ID, with that of children that they have waited
+    for."""
+    children, ticks = {}, {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat") as file:
+                    fields = file.read().rpartition(")")[2].split()
+            except OSError:
+                continue  # it has ended
+            children.setdefault(int(fields[1]), []).append(int(entry))
+            ticks[int(entry)] = sum(map(int, fields[11:15]))
+    tree, found = {}, [root]
+    while found:
+        pid = found.pop()
+        tree[pid] = ticks.get(pid, 0)
+        found += children.get(pid, [])
+    return tree
 
 
 def reason_of(skip):
