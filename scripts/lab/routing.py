@@ -24,7 +24,7 @@ class Daemon:
     """Base: a folder, configuration files, and processes in a role's namespaces."""
 
     def __init__(self, lab, role, address, autonomous_system, peers, bfd=False, detect_multiplier=3):
-        """address: the own one, also the router ID. peers: AS number by address. bfd: 50 ms x detect_multiplier (of FRR),
+        """address: the own one, also the router ID. peers: AS number by address. bfd: 50 ms x detect_multiplier,
         and then a long hold time, so that nothing else ends a session."""
         self._lab, self._role, self._address, self._autonomous_system, self._peers = lab, role, address, autonomous_system, peers
         self._bfd, self._detect_multiplier = bfd, detect_multiplier
@@ -32,7 +32,7 @@ class Daemon:
         self._folder, self._log = lab.run.file(name), f"{name}.log"
         os.mkdir(self._folder)
         self._processes = []
-        self._since = {}  # of Bird.sessions()
+        self._since = {}  # by name of a session of Bird
 
     def _path(self, name):
         return os.path.join(self._folder, name)
@@ -102,7 +102,7 @@ class Bird(Daemon):
                  "protocol kernel kernel4 { scan time 1; ipv4 { import none; export where source = RTS_BGP; }; }",
                  "protocol kernel kernel6 { scan time 1; ipv6 { import none; export where source = RTS_BGP; }; }"]
         if self._bfd:
-            lines.append('protocol bfd { interface "*" { interval 50 ms; multiplier 3; }; }')
+            lines.append('protocol bfd { interface "*" { interval 50 ms; multiplier %d; }; }' % self._detect_multiplier)
         for number, (peer, autonomous_system) in enumerate(self._peers.items()):
             # Graceful shutdown (RFC 8326): the receiver lowers the preference.
             preference = "import filter { if (65535, 0) ~ bgp_community then bgp_local_pref = 0; accept; }; export none; add paths off;"
@@ -115,21 +115,25 @@ class Bird(Daemon):
         return sum(state == "Established" for state, _ in self.sessions().values())
 
     def sessions(self):
-        """By protocol: its state, and the number of times that it has changed between two calls. Stays the same as
-        long as the session stays. The time of the last change, as birdc prints it, varies by a millisecond."""
+        """By protocol: its state, and the number of times that it has changed between two calls."""
         shown = self._lab.network.run(self._role, "birdc", "-s", self._path("bird.ctl"), "show", "protocols").stdout
-        found = {}
-        for name, hours, minutes, seconds, state in re.findall(r"^(\S+)\s+BGP\s.*?(\d+):(\d+):([\d.]+)\s+(.*\S)", shown, re.MULTILINE):
-            since_s = 3600 * int(hours) + 60 * int(minutes) + float(seconds)
-            former_s, changes = self._since.get(name, (since_s, 0))
-            self._since[name] = since_s, changes + (abs(since_s - former_s) > 0.5)
-            found[name] = state, self._since[name][1]
-        return found
+        return {name: (state, self._changes(name, since))
+                for name, since, state in re.findall(r"^(\S+)\s+BGP\s.*?(\d+:\d+:[\d.]+)\s+(.*\S)", shown, re.MULTILINE)}
 
-    def bfd_changes(self):
-        """The time of the last change of each session, as birdc prints it: the same as long as no session changes."""
+    def _changes(self, name, since):
+        """How often the time of a session's last change differed between two calls. As birdc prints it, the time of one
+        change varies by a millisecond."""
+        hours, minutes, seconds = since.split(":")
+        since_s = 3600 * int(hours) + 60 * int(minutes) + float(seconds)
+        former_s, changes = self._since.get(name, (since_s, 0))
+        self._since[name] = since_s, changes + (abs(since_s - former_s) > 0.5)
+        return self._since[name][1]
+
+    def bfd_sessions(self):
+        """By peer: as sessions()."""
         shown = self._lab.network.run(self._role, "birdc", "-s", self._path("bird.ctl"), "show", "bfd", "sessions").stdout
-        return re.findall(r"^(\S+)\s+\S+\s+(Up|Down|Init|AdminDown)\s+(\S+)", shown, re.MULTILINE)
+        return {peer: (state, self._changes(peer, since))
+                for peer, state, since in re.findall(r"^(\S+)\s+\S+\s+(Up|Down|Init|AdminDown)\s+(\S+)", shown, re.MULTILINE)}
 
     def bfd_detection_ms(self):
         shown = self._lab.network.run(self._role, "birdc", "-s", self._path("bird.ctl"), "show", "bfd", "sessions").stdout
