@@ -114,7 +114,6 @@ void read_untagged(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept 
     if (parsed.kind != PacketKind::Flow || parsed.destination_is_multicast_mac) {
         return sort_unusual(ctx, burst, i);
     }
-    burst.has_v6 |= parsed.family == IpFamily::V6;
     burst.flows.add(i);
 }
 
@@ -178,7 +177,6 @@ void classify(WorkerContext& ctx, Burst& burst) noexcept {
     burst.icmp.count = 0;
     burst.moved.count = 0;
     burst.fragments.count = 0;
-    burst.has_v6 = false;
     for (uint32_t i = 0; i < burst.count; ++i) {
         const Arrival& arrival = burst.arrival[i];
         const uint64_t own = word_of(ctx.ports[arrival.port.value].mac);
@@ -206,7 +204,6 @@ void classify(WorkerContext& ctx, Burst& burst) noexcept {
             sort_unusual(ctx, burst, i);
             continue;
         }
-        burst.has_v6 |= parsed.family == IpFamily::V6;
         burst.flows.add(i);
     }
 }

@@ -38,7 +38,7 @@ PENSTOCK_ALWAYS_INLINE void translate_by(Burst& burst, uint32_t i, const conn::E
     if (!connection.is_v6()) [[likely]] {
         return routes.hop(connection.v4_source(other));
     }
-    return connection.is_mixed() ? nullptr : routes.hop(IpAddr::v6(connection.v6_source(other)));
+    return connection.is_mixed() ? nullptr : routes.hop_v6(connection.v6_source(other));
 }
 
 // Next hops of the hits of a burst, by their position in burst.hits.

@@ -138,6 +138,11 @@ class RouteTable {
     [[nodiscard]] PENSTOCK_ALWAYS_INLINE const Hop* hop(const IpAddr& destination) const noexcept {
         return hop_at(find(v4_, v6_, destination));
     }
+    // The same for the bytes of an IPv6 address.
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE const Hop* hop_v6(
+        const std::array<uint8_t, 16>& destination) const noexcept {
+        return hop_at(find_v6(v6_, load<uint64_t>(destination.data()), load<uint64_t>(&destination[8])));
+    }
     // Reverse path (RFC 3704): the ports of the route to `source` and of its equal-cost next hops; 0: no
     // route. Called for each new flow, so it has a separate map, in which prefixes with the same answer are
     // merged: a handful of intervals for any number of routes.
@@ -192,6 +197,11 @@ class RouteTable {
         if (high == 0 && static_cast<uint32_t>(low) == 0xffff0000) {
             return v4.find(Be32::from_raw(static_cast<uint32_t>(low >> 32)).host());
         }
+        return find_v6(v6, high, low);
+    }
+    // `high` and `low`: the two halves of the address as loaded.
+    [[nodiscard]] static PENSTOCK_ALWAYS_INLINE uint32_t find_v6(const PrefixMap6& v6, uint64_t high,
+                                                                 uint64_t low) noexcept {
         return v6.find(__builtin_bswap64(high), __builtin_bswap64(low));
     }
     void add_routes();

@@ -65,7 +65,7 @@ class ConnStore {
         --expected_count_;
         std::array<conn::Found, kBurst> found;
         table_.find_hashed(
-            kBurst, false, [&](uint32_t i) PENSTOCK_INLINE_LAMBDA -> const Key& { return keys[i]; },
+            kBurst, 0, [&](uint32_t i) PENSTOCK_INLINE_LAMBDA -> const Key& { return keys[i]; },
             [&](uint32_t i) PENSTOCK_INLINE_LAMBDA { return hash[i]; },
             [&](uint32_t i) PENSTOCK_INLINE_LAMBDA -> conn::Found& { return found[i]; });
         return count<kWithState>(found);

@@ -3,6 +3,7 @@
 // beyond, with a good hash and with bad ones.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <map>
@@ -88,14 +89,17 @@ struct Model {
     std::map<uint32_t, Connection> live;
 };
 
-// As a worker searches: one burst at a time, of IPv4 only or of both families.
+// As a worker searches: one burst at a time, of one family or of both.
 void expect_found_in_bursts(const Table& table, const Model& model, HashOf hash_of) {
-    for (const bool has_v6 : {false, true}) {
+    enum class Families { V4, V6, Both };
+    for (const Families families : {Families::V4, Families::V6, Families::Both}) {
         std::vector<packet::FlowKey> keys;
         const auto find_them = [&] {
             std::array<Found, limits::kBurstMax> found;
             table.find_hashed(
-                static_cast<uint32_t>(keys.size()), has_v6,
+                static_cast<uint32_t>(keys.size()),
+                static_cast<uint32_t>(
+                    std::ranges::count_if(keys, [](const auto& key) { return !key.source.is_v4(); })),
                 [&](uint32_t i) -> const packet::FlowKey& { return keys[i]; },
                 [&](uint32_t i) { return hash_of(table, keys[i]); },
                 [&](uint32_t i) -> Found& { return found[i]; });
@@ -107,7 +111,7 @@ void expect_found_in_bursts(const Table& table, const Model& model, HashOf hash_
             keys.clear();
         };
         for (const auto& [key, where] : model.keys) {
-            if (has_v6 || key.source.is_v4()) {
+            if (families == Families::Both || key.source.is_v4() == (families == Families::V4)) {
                 keys.push_back(key);
             }
             if (keys.size() == limits::kBurstMax) {

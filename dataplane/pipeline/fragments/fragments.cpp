@@ -75,7 +75,6 @@ void join_flows(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
                                                .port = arrival.port,
                                                .promises = ctx.ports[arrival.port.value].promises});
     burst.looks_first = false;
-    burst.has_v6 |= parsed.family == IpFamily::V6;
     burst.flows.add(i);
 }
 

@@ -77,8 +77,9 @@ class Reclaim {
             ctx_.connections.prefetch(hashes[at]);
         }
         ctx_.connections.find_hashed(
-            count, !endpoint_.address.is_v4(), [&](uint32_t at) -> const FlowKey& { return keys[at]; },
-            [&](uint32_t at) { return hashes[at]; }, [&](uint32_t at) -> conn::Found& { return found[at]; });
+            count, endpoint_.address.is_v4() ? 0 : count,
+            [&](uint32_t at) -> const FlowKey& { return keys[at]; }, [&](uint32_t at) { return hashes[at]; },
+            [&](uint32_t at) -> conn::Found& { return found[at]; });
         for (uint32_t at = 0; at < count && !is_done_; ++at) {
             // A port of a copied connection is not available, whether its connection has been taken over or
             // not.

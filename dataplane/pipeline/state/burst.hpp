@@ -68,7 +68,6 @@ struct Burst {
     std::array<SlotIndex, limits::kBurstMax> slot{};  // if verdict is Await
     PacketList icmp;       // ICMP packets, and ARP about VIPs, left by classify to serve_icmp
     PacketList moved;      // packets with a frame that now begins elsewhere in its buffer (other_family.hpp)
-    bool has_v6 = false;   // some of the flows are IPv6
     PacketList hits;       // packets of known connections, from conn_lookup on
     PacketList misses;     // packets of no known connection, for new_flow
     PacketList reopening;  // hits of a finished connection that they reopen (Tracked::Reopens), for new_flow
