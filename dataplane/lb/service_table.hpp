@@ -138,7 +138,14 @@ class ServiceTable {
     // frontend.
     [[nodiscard]] PlacementModes placement_modes(const IpAddr& address, L4Port port,
                                                  Protocol protocol) const noexcept {
-        return placement_modes(address, port, protocol, hash(address, port, protocol));
+        return may_be_placed(port, protocol)
+                   ? placement_modes(address, port, protocol, hash(address, port, protocol))
+                   : PlacementModes{};
+    }
+    // True if a frontend with this port exists, or existed since this process started, on any address.
+    // Otherwise no placement_modes() of the port are any(). False for most SNAT ports.
+    [[nodiscard]] PENSTOCK_ALWAYS_INLINE bool may_be_placed(L4Port port, Protocol protocol) const noexcept {
+        return has_bit(frontend_ports_, port, protocol);
     }
     [[nodiscard]] PlacementModes placement_modes(const IpAddr& address, L4Port port, Protocol protocol,
                                                  uint64_t hash) const noexcept;

@@ -9,13 +9,15 @@
 #include "dataplane/base/check.hpp"
 #include "dataplane/base/cpu.hpp"
 #include "dataplane/packet/checksum.hpp"
+#include "dataplane/packet/common_packet.hpp"
 #include "dataplane/packet/parse_any.hpp"
 #include "dataplane/packet/wire.hpp"
 
 namespace penstock::packet {
 namespace {
 
-constexpr uint16_t kL3Offset = sizeof(EthernetHeader);
+using detail::kL3Offset;
+using detail::store_tail;
 
 // Indexed by an address's first byte: whether the address may be other than an ordinary unicast one. IPv4: 0,
 // 127, and 224 and above. IPv6: ::/8, which contains loopback, the unspecified and the mapped addresses;
@@ -40,30 +42,6 @@ PENSTOCK_ALWAYS_INLINE bool has_valid_checksum(const uint8_t* ip_at) noexcept {
     sum += sum < last;
     return detail::fold(sum) == 0xffff;
 }
-
-// Writes the part of a Parsed behind the addresses in as few words as possible: GCC 12 does not merge stores
-// of single members.
-PENSTOCK_ALWAYS_INLINE void store_tail(Parsed& out, uint32_t ports, uint32_t protocol,
-                                       uint32_t kind_family_ttl, uint32_t l3_and_l4_offset,
-                                       uint32_t payload_offset, uint32_t l3_length,
-                                       uint32_t tcp_flags) noexcept {
-    uint8_t* const tail = reinterpret_cast<uint8_t*>(&out) + 32;
-    store(tail, ports);
-    store(tail + 4, protocol);  // and FlowKey::zero
-    store(tail + 8, kind_family_ttl | protocol << 24);
-    store(tail + 12, l3_and_l4_offset);
-    store(tail + 16, static_cast<uint16_t>(payload_offset));
-    store(tail + 18, static_cast<uint16_t>(l3_length));
-    store(tail + 20, tcp_flags);  // clears destination_is_multicast_mac, sctp_event and the fragment bit too
-}
-static_assert(offsetof(FlowKey, source_port) == 32 && offsetof(FlowKey, destination_port) == 34 &&
-              offsetof(FlowKey, protocol) == 36 && offsetof(Parsed, key) == 0 &&
-              offsetof(Parsed, kind) == 40 && offsetof(Parsed, family) == 41 && offsetof(Parsed, ttl) == 42 &&
-              offsetof(Parsed, ip_protocol) == 43 && offsetof(Parsed, l3_offset) == 44 &&
-              offsetof(Parsed, l4_offset) == 46 && offsetof(Parsed, payload_offset) == 48 &&
-              offsetof(Parsed, l3_length) == 50 && offsetof(Parsed, tcp_flags) == 52 &&
-              offsetof(Parsed, destination_is_multicast_mac) == 53 && offsetof(Parsed, sctp_event) == 54 &&
-              sizeof(Parsed) == 56);
 
 // Fills `out` if `frame` is a common packet of the family in its Ethernet type. Otherwise the content of
 // `out` is not usable.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/pipeline/classify.hpp"
 
+#include "dataplane/packet/common_packet.hpp"
 #include "dataplane/packet/parse.hpp"
 #include "dataplane/packet/quoted.hpp"
 #include "dataplane/packet/vlan.hpp"
@@ -169,6 +170,44 @@ PENSTOCK_NOINLINE void sort_unusual(const WorkerContext& ctx, Burst& burst, uint
     }
 }
 
+PENSTOCK_ALWAYS_INLINE void classify_packet(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    const Arrival& arrival = burst.arrival[i];
+    const uint64_t own = word_of(ctx.ports[arrival.port.value].mac);
+    const uint8_t* const frame = burst.data[i];
+    packet::Parsed& parsed = burst.parsed[i];
+    const auto ip_checksum =
+        arrival.note.ip_checksum_checked ? packet::IpChecksum::KnownGood : packet::IpChecksum::Verify;
+    if (const packet::ParseResult result =
+            packet::parse(ByteView(frame, burst.length[i]), parsed, ip_checksum);
+        !result) [[unlikely]] {
+        return refuse(burst, i, result.error(), false);
+    }
+    // The parser has checked that the Ethernet header is complete.
+    if (mac_word_at(frame + offsetof(packet::EthernetHeader, source)) == own) [[unlikely]] {
+        return refuse(burst, i, DropReason::OwnSourceMac, true);
+    }
+    if (mac_word_at(frame) != own && !parsed.destination_is_multicast_mac) [[unlikely]] {
+        return refuse(burst, i, DropReason::WrongDestinationMac, true);
+    }
+    // A unicast packet in a multicast frame is never translated (RFC 1122, 3.3.6).
+    if (parsed.kind != PacketKind::Flow || parsed.destination_is_multicast_mac) [[unlikely]] {
+        return sort_unusual(ctx, burst, i);
+    }
+    burst.flows.add(i);
+}
+
+// The worker that handed a common packet over has decided everything that this stage decides.
+PENSTOCK_NOINLINE void classify_handed(WorkerContext& ctx, Burst& burst) noexcept {
+    for (uint32_t i = 0; i < burst.count; ++i) {
+        if (!burst.arrival[i].note.is_common) [[unlikely]] {
+            classify_packet(ctx, burst, i);
+            continue;
+        }
+        packet::read_common(burst.data[i], burst.parsed[i]);
+        burst.flows.add(i);
+    }
+}
+
 }  // namespace
 
 void classify(WorkerContext& ctx, Burst& burst) noexcept {
@@ -177,34 +216,11 @@ void classify(WorkerContext& ctx, Burst& burst) noexcept {
     burst.icmp.count = 0;
     burst.moved.count = 0;
     burst.fragments.count = 0;
+    if (burst.was_handed) [[unlikely]] {
+        return classify_handed(ctx, burst);
+    }
     for (uint32_t i = 0; i < burst.count; ++i) {
-        const Arrival& arrival = burst.arrival[i];
-        const uint64_t own = word_of(ctx.ports[arrival.port.value].mac);
-        const uint8_t* const frame = burst.data[i];
-        packet::Parsed& parsed = burst.parsed[i];
-        const auto ip_checksum =
-            arrival.note.ip_checksum_checked ? packet::IpChecksum::KnownGood : packet::IpChecksum::Verify;
-        if (const packet::ParseResult result =
-                packet::parse(ByteView(frame, burst.length[i]), parsed, ip_checksum);
-            !result) [[unlikely]] {
-            refuse(burst, i, result.error(), false);
-            continue;
-        }
-        // The parser has checked that the Ethernet header is complete.
-        if (mac_word_at(frame + offsetof(packet::EthernetHeader, source)) == own) [[unlikely]] {
-            refuse(burst, i, DropReason::OwnSourceMac, true);
-            continue;
-        }
-        if (mac_word_at(frame) != own && !parsed.destination_is_multicast_mac) [[unlikely]] {
-            refuse(burst, i, DropReason::WrongDestinationMac, true);
-            continue;
-        }
-        // A unicast packet in a multicast frame is never translated (RFC 1122, 3.3.6).
-        if (parsed.kind != PacketKind::Flow || parsed.destination_is_multicast_mac) [[unlikely]] {
-            sort_unusual(ctx, burst, i);
-            continue;
-        }
-        burst.flows.add(i);
+        classify_packet(ctx, burst, i);
     }
 }
 

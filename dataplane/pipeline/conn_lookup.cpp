@@ -1,19 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/pipeline/conn_lookup.hpp"
 
+#include <utility>
+
+#include "dataplane/packet/common_packet.hpp"
 #include "dataplane/pipeline/opening/take_over.hpp"
 #include "dataplane/pipeline/placement.hpp"
 
 namespace penstock::pipeline {
 namespace {
 
+PENSTOCK_ALWAYS_INLINE void hand_to(Burst& burst, uint32_t i, WorkerId next) noexcept {
+    HandoffNote& note = burst.arrival[i].note;
+    burst.verdict[i] = Verdict::Handoff;
+    burst.handoff_to[i] = next;
+    note.is_common = !note.from_host && packet::is_common(burst.parsed[i]);
+}
+
 // Hands the packet to the candidate at `turn`, unless that is this worker.
 PENSTOCK_ALWAYS_INLINE void hand_on(const WorkerContext& ctx, Burst& burst, uint32_t i,
                                     uint8_t turn) noexcept {
     const WorkerId next = burst.candidates[i].workers[turn];
     if (next != ctx.self) {
-        burst.verdict[i] = Verdict::Handoff;
-        burst.handoff_to[i] = next;
+        hand_to(burst, i, next);
     }
 }
 
@@ -70,12 +79,34 @@ void place_packet(WorkerContext& ctx, Burst& burst, uint32_t i, Ask ask) noexcep
     count_misplaced(ctx, burst, i);
 }
 
+// place_packet() for the packets that have a usual_owner(), without a visit before. False: for another packet,
+// which has no candidates yet.
+PENSTOCK_ALWAYS_INLINE bool place_usual(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    const Arrival& arrival = burst.arrival[i];
+    if (arrival.note.tried != 0 || burst.parsed[i].is_fragment) {
+        return false;
+    }
+    const WorkerId owner = usual_owner(burst.parsed[i].key, *ctx.snapshot, ctx.owner, arrival.note.receiver,
+                                       ctx.ports[arrival.port.value].promises);
+    if (!owner.is_set()) {
+        return false;
+    }
+    PENSTOCK_ASSERT(candidates_of(ctx, burst, i, Ask::EachWorker).count == 1 &&
+                    candidates_of(ctx, burst, i, Ask::EachWorker).workers[0] == owner);
+    if (owner != ctx.self) {
+        hand_to(burst, i, owner);
+    } else {
+        burst.candidates[i] = {.workers = {owner}, .count = 1};
+    }
+    return true;
+}
+
 // Hands over the flow packets that are placed before a lookup and belong to another worker.
 void place_flows(WorkerContext& ctx, Burst& burst) noexcept {
     PacketList own;
     for (uint32_t at = 0; at < burst.flows.count; ++at) {
         const uint32_t i = burst.flows.at[at];
-        if (!looks_first(ctx, burst, i)) {
+        if (!looks_first(ctx, burst, i) && !place_usual(ctx, burst, i)) {
             place_packet(ctx, burst, i, Ask::ReceiverFirst);
         }
         if (burst.under_way(i)) {
@@ -127,8 +158,7 @@ PENSTOCK_NOINLINE void ask_owner(const WorkerContext& ctx, Burst& burst, uint32_
     }
     if (owner.is_set() && owner != ctx.self) {
         tried = kTriesMoved;
-        burst.verdict[i] = Verdict::Handoff;
-        burst.handoff_to[i] = owner;
+        hand_to(burst, i, owner);
     }
 }
 
@@ -148,6 +178,23 @@ void pass_on(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     ++tried;
     hand_on(ctx, burst, i, tried);
     count_misplaced(ctx, burst, i);
+}
+
+// Hands over the misses that another worker may own.
+PENSTOCK_NOINLINE void place_misses(WorkerContext& ctx, Burst& burst) noexcept {
+    const uint32_t misses = std::exchange(burst.misses.count, 0);
+    for (uint32_t at = 0; at < misses; ++at) {
+        const uint32_t i = burst.misses.at[at];
+        if (burst.candidates[i].count == 0 && !place_usual(ctx, burst, i)) {
+            place_packet(ctx, burst, i, Ask::EachWorker);
+        }
+        if (burst.under_way(i)) {
+            pass_on(ctx, burst, i);
+        }
+        if (burst.under_way(i)) {
+            burst.misses.add(i);
+        }
+    }
 }
 
 }  // namespace
@@ -210,17 +257,10 @@ void conn_lookup(WorkerContext& ctx, Burst& burst) noexcept {
             burst.hits.add(i);
             continue;
         }
-        if (ctx.workers > 1) {
-            if (burst.candidates[i].count == 0) {
-                place_packet(ctx, burst, i, Ask::EachWorker);
-            }
-            if (burst.under_way(i)) {
-                pass_on(ctx, burst, i);
-            }
-        }
-        if (burst.under_way(i)) {
-            burst.misses.add(i);
-        }
+        burst.misses.add(i);
+    }
+    if (ctx.workers > 1 && burst.misses.count > 0) {
+        place_misses(ctx, burst);
     }
 }
 

@@ -61,16 +61,18 @@ lb::SourceModes modes_for(const IpAddr& client, const lb::PlacementModes& modes,
 // `known`: the destination's frontend, if known. Sets `modes` for Frontend, `replied` for SnatReply.
 Rule rule_of(const packet::FlowKey& key, const config::Snapshot& snapshot, const lb::FrontendRow* known,
              lb::SourceModes& modes, const nat::SnatAddress*& replied) noexcept {
-    const lb::PlacementModes all =
-        known != nullptr
-            ? known->modes
-            : snapshot.services->placement_modes(key.destination, key.destination_port, key.protocol);
-    modes = all;
-    if (all.ask_for_client()) [[unlikely]] {
-        modes = modes_for(key.source, all, *snapshot.cluster_clients);
-    }
-    if (modes.any()) {
-        return Rule::Frontend;
+    if (known != nullptr || snapshot.services->may_be_placed(key.destination_port, key.protocol)) {
+        const lb::PlacementModes all =
+            known != nullptr
+                ? known->modes
+                : snapshot.services->placement_modes(key.destination, key.destination_port, key.protocol);
+        modes = all;
+        if (all.ask_for_client()) [[unlikely]] {
+            modes = modes_for(key.source, all, *snapshot.cluster_clients);
+        }
+        if (modes.any()) {
+            return Rule::Frontend;
+        }
     }
     replied = replied_address(key, snapshot);
     if (replied != nullptr) {

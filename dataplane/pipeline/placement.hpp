@@ -39,6 +39,37 @@ enum class Ask : uint8_t {
 [[nodiscard]] Candidates place(const packet::FlowKey& key, const config::Snapshot& snapshot,
                                const nat::ReplyOwner& owner, const Arrived& arrived, Ask ask) noexcept;
 
+// The owner of the packets that place() is mostly called for: to a frontend that has always translated the
+// source, for all clients, and replies to a SNAT address whose owner no rule of RSS determines. It is then the
+// only candidate of place(), and not foretold. Unset: place() determines the candidates.
+[[nodiscard]] PENSTOCK_ALWAYS_INLINE WorkerId usual_owner(const packet::FlowKey& key,
+                                                          const config::Snapshot& snapshot,
+                                                          const nat::ReplyOwner& owner, WorkerId receiver,
+                                                          const PortPromises& promises) noexcept {
+    if (promises.snat_blocks_on_queue || owner.rules != nullptr || key.protocol == Protocol::Sctp) {
+        return {};
+    }
+    const lb::ServiceTable& services = *snapshot.services;
+    if (services.may_be_placed(key.destination_port, key.protocol)) {
+        const lb::FrontendRow* row = services.find(key.destination, key.destination_port, key.protocol);
+        if (row == nullptr || row->modes.keep_seen || row->modes.ask_for_client()) {
+            return {};
+        }
+        return promises.flow_stays_on_queue ? receiver : owner.of_tuple(key);
+    }
+    const nat::SnatConfig& snat = *snapshot.snat;
+    if (key.destination_port < snat.ports.first || key.destination_port > snat.ports.last) {
+        return {};
+    }
+    const nat::SnatAddress* address = snat.addresses.find(key.destination);
+    if (address == nullptr ||
+        (address->shared_with_host && key.destination_port >= snat.host_ephemeral.first &&
+         key.destination_port <= snat.host_ephemeral.last)) {
+        return {};
+    }
+    return owner.of_snat_port(key.destination_port);
+}
+
 // The workers that may own the flow of an ICMP error.
 struct ErrorOwners {
     Candidates candidates;  // in turn; none: the quoted packet belongs to no Service

@@ -57,6 +57,7 @@ uint32_t receive(WorkerContext& ctx, WorkerIo& io, NicPortId port, uint16_t queu
         prefetch_read(rte_pktmbuf_mtod(mbufs[i], const void*));
     }
     burst.looks_first = ctx.ports[port.value].promises.flow_stays_on_queue;
+    burst.was_handed = false;
     uint64_t bytes = 0;
     for (uint16_t i = 0; i < taken; ++i) {
         bytes += mbufs[i]->pkt_len;
@@ -82,6 +83,7 @@ uint32_t receive_from_host(WorkerContext& ctx, WorkerIo& io, NicPortId port, Bur
     const unsigned taken =
         rte_ring_dequeue_burst(from_host, reinterpret_cast<void**>(mbufs.data()), io.burst, nullptr);
     burst.looks_first = false;
+    burst.was_handed = false;
     for (unsigned i = 0; i < taken; ++i) {
         Arrival how{port, {}, 0};
         how.note.receiver = ctx.self;
@@ -96,6 +98,7 @@ uint32_t receive_from_host(WorkerContext& ctx, WorkerIo& io, NicPortId port, Bur
 
 void receive_ready_fragments(WorkerContext& ctx, Burst& burst) noexcept {
     burst.looks_first = false;
+    burst.was_handed = false;
     while (ctx.fragments.has_ready() && burst.count < limits::kBurstMax) {
         ctx.fragments.take_ready([&](rte_mbuf* mbuf, NicPortId port, HandoffNote note) {
             add_packet(ctx, burst, mbuf, {port, note, 0});
@@ -111,9 +114,13 @@ uint32_t receive_handed(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept
     const unsigned taken =
         rte_ring_dequeue_burst(io.handoff_in, reinterpret_cast<void**>(mbufs.data()), io.burst, nullptr);
     for (unsigned i = 0; i < taken; ++i) {
-        prefetch_read(rte_pktmbuf_mtod(mbufs[i], const void*));
+        prefetch_write(mbufs[i]);
+    }
+    for (unsigned i = 0; i < taken; ++i) {
+        prefetch_write(rte_pktmbuf_mtod(mbufs[i], const void*));
     }
     burst.looks_first = true;
+    burst.was_handed = true;
     for (unsigned i = 0; i < taken; ++i) {
         // The sending worker stored the NicPort in the field for the DPDK port, and its note in the hash's
         // user field.

@@ -374,6 +374,8 @@ void dispose(WorkerContext& ctx, WorkerIo& io, Burst& burst) noexcept {
         if (burst.verdict[i] == Verdict::Transmit) [[likely]] {
             mbuf->ol_flags = 0;  // receive flags have another meaning on transmit
             queue_for(ctx, io.port[burst.egress[i].value], mbuf);
+        } else if (burst.verdict[i] == Verdict::Handoff) {
+            hand_over(ctx, io, burst, i, burst.handoff_to[i], burst.arrival[i].note);
         } else {
             dispose_unsent(ctx, io, burst, i);
         }

@@ -233,6 +233,7 @@ void World::send_misplaced(std::span<const Frame> frames, InstructionCount& coun
         count.run([&] { pipeline::run_stages(receiver, burst_); });
         handed_.count = 0;
         handed_.looks_first = true;
+        handed_.was_handed = true;
         for (uint32_t i = 0; i < burst_.count; ++i) {
             PENSTOCK_CHECK(burst_.verdict[i] == Verdict::Handoff && burst_.handoff_to[i] == WorkerId{0});
             pipeline::Arrival how = burst_.arrival[i];

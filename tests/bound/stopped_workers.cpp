@@ -93,6 +93,7 @@ PacketResult StoppedWorkers::run(std::vector<uint8_t> frame, NicPortId port, Wor
                    static_cast<uint16_t>(frame.size() + kTailroom), arrival, kHeadroom);
         burst_.looks_first =
             arrival.note.handoffs > 0 || own.ports[arrival.port.value].promises.flow_stays_on_queue;
+        burst_.was_handed = arrival.note.handoffs > 0;
         pipeline::run_stages(own, burst_);
         own.own_segments.count = 0;
         frame.assign(burst_.data[0], burst_.data[0] + burst_.length[0]);

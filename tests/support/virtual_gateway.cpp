@@ -543,6 +543,8 @@ void VirtualGateway::run(WorkerId worker, std::span<InFlight> packets, std::span
                    (!arrival.note.from_host &&
                     context.ports[arrival.port.value].promises.flow_stays_on_queue);
         });
+        burst.was_handed = std::ranges::all_of(
+            taken, [](const InFlight& packet) { return packet.arrival.note.handoffs > 0; });
         pipeline::stages_of(context)(context, burst);
         collect_own_segments(context);
         std::vector<std::pair<WorkerId, InFlight>> handed;

@@ -49,6 +49,7 @@ struct Burst {
     // All packets are looked up on this worker before their owner is computed. Set by rx; a first fragment
     // resets it. False: conn_lookup decides for each packet.
     bool looks_first = false;
+    bool was_handed = false;                            // all packets came from other workers. Set by rx
     std::array<rte_mbuf*, limits::kBurstMax> handle{};  // opaque here; null in tests without EAL
     std::array<uint8_t*, limits::kBurstMax> data{};     // first byte of the Ethernet header
     std::array<uint16_t, limits::kBurstMax> length{};   // frame bytes; an answer built in place may change it

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metadata passed with a packet from its receiver to the worker that owns its flow: a few bits in the mbuf.
-// More is not needed, because the owner parses again (the frame is in the cache by then, and a Parsed would
-// have to be copied).
+// The owner reads the frame again, because it needs the frame's cache lines anyway, and a Parsed would occupy
+// another line that travels between the cores. It does not validate a common packet again.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,9 @@ struct HandoffNote {
     bool ip_checksum_checked = false;
     // sent by Linux through the twin of arrival's port: transmitted unchanged if it belongs to no flow
     bool from_host = false;
+    // A worker has validated the frame, accepted its Ethernet addresses, and found it to be a common packet
+    // (packet::is_common()) from the wire.
+    bool is_common = false;
     // The fragment has waited on this worker for the first fragment of this datagram, and keeps the datagram
     // in the table until it is served (fragment_table.hpp). Not passed on in a handoff.
     DatagramIndex waited_for;
@@ -52,11 +55,15 @@ struct HandoffNote {
 
     [[nodiscard]] constexpr uint32_t packed() const noexcept {
         return uint32_t{tried} | uint32_t{handoffs} << 8 | uint32_t{receiver.value} << 16 |
-               uint32_t{ip_checksum_checked} << 24 | uint32_t{from_host} << 25;
+               uint32_t{ip_checksum_checked} << 24 | uint32_t{from_host} << 25 | uint32_t{is_common} << 26;
     }
     static constexpr HandoffNote unpacked(uint32_t bits) noexcept {
-        return {static_cast<uint8_t>(bits), static_cast<uint8_t>(bits >> 8),
-                WorkerId{static_cast<uint8_t>(bits >> 16)}, (bits >> 24 & 1) != 0, (bits >> 25 & 1) != 0};
+        return {static_cast<uint8_t>(bits),
+                static_cast<uint8_t>(bits >> 8),
+                WorkerId{static_cast<uint8_t>(bits >> 16)},
+                (bits >> 24 & 1) != 0,
+                (bits >> 25 & 1) != 0,
+                (bits >> 26 & 1) != 0};
     }
 };
 

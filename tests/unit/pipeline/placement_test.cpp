@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "dataplane/packet/parse.hpp"
+#include "dataplane/pipeline/placement.hpp"
 
 #include "tests/support/packet_builder.hpp"
 #include "tests/support/prng.hpp"
@@ -164,6 +166,65 @@ TEST_P(Placement, FlowsSurviveASwitchOfPolicyAndAWithdrawal_ETP007_DRAIN001) {
     gateway.publish({});
     all_alive("withdrawn");
     EXPECT_EQ(gateway.connections(), flows.size());
+}
+
+// The short computation of the owner against the complete one, with frontends of all histories.
+TEST_P(Placement, TheUsualOwnerIsTheOnlyCandidate_NAT001) {
+    Prng random;
+    VirtualGateway gateway(VirtualGateway::Options{.workers = GetParam(), .snat_shared_with_host = true});
+    TestService changing{.name = "changing", .frontends = {{kVip, 80}}, .backends = {11}};
+    const TestService lasting{.name = "lasting",
+                              .protocol = Protocol::Udp,
+                              .frontends = {{kVip, 53}, {kVip, 5'353}},
+                              .node_ports = {30'053},
+                              .backends = {12}};
+    TestService inside{.name = "inside", .frontends = {{kVip, 81}}, .backends = {13}};
+    inside.inside = TestService::Inside{.backends = {13}};
+    gateway.set_pod_cidrs({*Prefix::parse("10.80.2.0/24")});
+    const L4Port ports[] = {53, 80, 81, 5'353, 9'376, 30'053, 40'000};
+    const IpAddr addresses[] = {kVip, kUpAddress, kClusterAddress, kClient, backend_address(11)};
+    uint32_t frontends = 0, replies = 0, others = 0;
+    const auto try_all = [&] {
+        const nat::ReplyOwner& owner = gateway.worker(0).owner;
+        for (uint32_t n = 0; n < 2'000; ++n) {
+            packet::FlowKey key{.source = addresses[random.below(std::size(addresses))],
+                                .destination = addresses[random.below(std::size(addresses))],
+                                .source_port = ports[random.below(std::size(ports))],
+                                .destination_port = random.one_in(2)
+                                                        ? ports[random.below(std::size(ports))]
+                                                        : static_cast<L4Port>(random.between(1, 65'535)),
+                                .protocol = random.one_in(8)   ? Protocol::Sctp
+                                            : random.one_in(2) ? Protocol::Tcp
+                                                               : Protocol::Udp};
+            const WorkerId receiver{static_cast<uint8_t>(random.below(GetParam()))};
+            const pipeline::PortPromises promises{random.one_in(2), random.one_in(4)};
+            const WorkerId usual = pipeline::usual_owner(key, gateway.snapshot(), owner, receiver, promises);
+            if (!usual.is_set()) {
+                ++others;
+                continue;
+            }
+            (key.destination == kVip ? frontends : replies) += 1;
+            for (const pipeline::Ask ask : {pipeline::Ask::ReceiverFirst, pipeline::Ask::EachWorker}) {
+                const pipeline::Candidates all =
+                    place(key, gateway.snapshot(), owner,
+                          {.receiver = receiver, .port = kUp, .promises = promises}, ask);
+                ASSERT_EQ(all.count, 1) << key.to_string();
+                ASSERT_EQ(all.workers[0], usual) << key.to_string();
+                ASSERT_FALSE(all.is_foretold || all.is_first_guess) << key.to_string();
+            }
+        }
+    };
+    for (const lb::SourceMode mode :
+         {lb::SourceMode::Translate, lb::SourceMode::Keep, lb::SourceMode::Translate}) {
+        changing.source = mode;
+        gateway.publish({changing, lasting, inside});
+        ASSERT_NO_FATAL_FAILURE(try_all());
+    }
+    gateway.publish({changing});
+    ASSERT_NO_FATAL_FAILURE(try_all());
+    EXPECT_GT(frontends, 20U);
+    EXPECT_GT(replies, 20U);
+    EXPECT_GT(others, 100U);
 }
 
 // Full NAT on ports that keep a flow on one queue: the receiver owns the flow, and no packet is handed over
