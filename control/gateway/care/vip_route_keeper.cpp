@@ -76,17 +76,25 @@ void apply_share(const GatewayShares& shares, uint64_t returning, PlannedVip& vi
     }
 }
 
-void log_changes(const std::string& what, std::span<const IpAddr> vips) {
-    if (vips.size() > kLoggedVips) {
-        log::get("control").info("{} VIPs are {}", vips.size(), what);
-        return;
-    }
-    for (const IpAddr& vip : vips) {
-        log::get("control").info("VIP {} is {}", vip.to_string(), what);
-    }
+}  // namespace
+
+// Routes are of VIPs, and of SNAT addresses of shares.
+std::string VipRouteKeeper::name_of(const IpAddr& address) const {
+    return (snat_only_.contains(address) ? "SNAT address " : "VIP ") + address.to_string();
 }
 
-}  // namespace
+void VipRouteKeeper::log_changes(const std::string& what, std::span<const IpAddr> addresses) const {
+    if (addresses.size() > kLoggedVips) {
+        const auto snat = std::ranges::count_if(
+            addresses, [&](const IpAddr& address) { return snat_only_.contains(address); });
+        log::get("control").info("{} VIPs{} are {}", addresses.size() - static_cast<size_t>(snat),
+                                 snat == 0 ? "" : " and " + std::to_string(snat) + " SNAT addresses", what);
+        return;
+    }
+    for (const IpAddr& address : addresses) {
+        log::get("control").info("{} is {}", name_of(address), what);
+    }
+}
 
 std::vector<PlannedVip> plan_vips(const VipPlanInputs& inputs) {
     std::map<IpFamily, std::optional<NicPortId>> by_default;
@@ -225,6 +233,11 @@ void VipRouteKeeper::plan(const drivers::MirroredState& mirror, std::span<const 
     wanted_.clear();
     for (PlannedVip& vip : planned_) {
         vip.is_vip = std::ranges::binary_search(served_, vip.address, {}, &ServedVip::address);
+        if (vip.is_vip) {
+            snat_only_.erase(vip.address);
+        } else {
+            snat_only_.insert(vip.address);
+        }
         if (vip.port.is_set() && !wish.withheld.empty()) {
             vip.port = {};
             vip.reason = wish.withheld;
@@ -271,9 +284,9 @@ void VipRouteKeeper::find_conflicts(const drivers::MirroredState& mirror) {
             found.push_back(vip.address);
             if (!std::ranges::binary_search(conflicts_, vip.address)) {
                 log::get("control").warn(
-                    "VIP {}: another program has a route for it with metric {}, which is left alone; packets "
+                    "{}: another program has a route for it with metric {}, which is left alone; packets "
                     "of this host follow the lower metric",
-                    vip.address.to_string(), foreign.front().metric);
+                    name_of(vip.address), foreign.front().metric);
             }
         }
     }
@@ -315,7 +328,7 @@ void VipRouteKeeper::apply(std::span<const VipRouteChange> changes, Clock::time_
             if (note_failure(change, outcomes[i], now) && ++failed <= kLoggedVips) {
                 const Failure& failure = failures_.at(change.route);
                 log::get("control").warn(
-                    "VIP {} by {} with metric {}: {}; retried every {} s", change.route.address.to_string(),
+                    "{} by {} with metric {}: {}; retried every {} s", name_of(change.route.address),
                     twin_name(change.route.port), change.route.metric, failure.reason,
                     std::chrono::ceil<std::chrono::seconds>(failure.retry_at - now).count());
             }
@@ -333,7 +346,7 @@ void VipRouteKeeper::apply(std::span<const VipRouteChange> changes, Clock::time_
         }
     }
     if (failed > kLoggedVips) {
-        log::get("control").warn("the routes of {} further VIPs were not changed", failed - kLoggedVips);
+        log::get("control").warn("the routes of {} further addresses were not changed", failed - kLoggedVips);
     }
     // The old route of a VIP that has a new one.
     std::erase_if(withdrawn, [&](const IpAddr& vip) {

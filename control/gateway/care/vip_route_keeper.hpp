@@ -148,11 +148,15 @@ class VipRouteKeeper {
     void note_removed(const drivers::VipRoute& route);
     bool remove_neighbours();
     [[nodiscard]] std::string twin_name(NicPortId port) const;
+    // "VIP 192.0.2.1" or "SNAT address 192.0.2.1", for logs.
+    [[nodiscard]] std::string name_of(const IpAddr& address) const;
+    void log_changes(const std::string& what, std::span<const IpAddr> addresses) const;
 
     const VipRouteOptions options_;
     bool has_configuration_ = false;
     std::vector<ServedVip> served_;
     std::vector<PlannedVip> planned_;
+    std::set<IpAddr> snat_only_;             // planned once, by a share, and no VIPs; for logs
     std::vector<drivers::VipRoute> wanted_;  // sorted
     std::set<drivers::VipRoute> present_;
     std::map<drivers::VipRoute, Failure> failures_;

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "desired_builder.hpp"
+#include "tests/support/log_capture.hpp"
 #include "tests/support/prng.hpp"
 
 namespace penstock::gateway {
@@ -450,6 +451,24 @@ TEST_F(VipRouteKeeperTest, SnatAddressesOfASharesAreAnnouncedWithItsLevel_PRESEN
     EXPECT_EQ(linux_.own, (std::set<VipRoute>{{ip("198.51.100.2"), kUp, 100}}));
     keeper_.withdraw();
     EXPECT_TRUE(linux_.own.empty());
+}
+
+TEST_F(VipRouteKeeperTest, LogsNameSnatAddressesOfSharesAsSuch_PRESENCE002) {
+    const test::LogCapture log("control");
+    shares::Plan plan = three_shares();
+    plan.shares[0].snat = {ip("198.51.100.1")};
+    serve({"203.0.113.1"});
+    work_shared(plan, "edge-1");
+    EXPECT_EQ(log.count("VIP 203.0.113.1 is announced with metric 100"), 1U);
+    EXPECT_EQ(log.count("SNAT address 198.51.100.1 is announced with metric 100"), 1U);
+    plan.shares[0].snat = {};
+    work_shared(plan, "edge-1");
+    EXPECT_EQ(log.count("SNAT address 198.51.100.1 is not announced any more"), 1U);
+    for (int host = 1; host <= 40; ++host) {
+        plan.shares[0].snat.push_back(ip("198.51.101." + std::to_string(host)));
+    }
+    work_shared(plan, "edge-1");
+    EXPECT_EQ(log.count("0 VIPs and 40 SNAT addresses are announced with metric 100"), 1U);
 }
 
 TEST_F(VipRouteKeeperTest, ALostLinkMovesOrWithdrawsARouteInTheNextRound_PRESENCE002) {
