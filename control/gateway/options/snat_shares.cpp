@@ -62,7 +62,8 @@ std::string remark_on_heirs_ports(nat::PortRange ports, unsigned workers) {
 }
 
 std::string remark_on_hashed_shares(const nat::ReplyHash& hash, NicPortId port, nat::PortRange ports,
-                                    unsigned workers) {
+                                    unsigned workers, nat::PortPart part) {
+    const uint64_t in_block = nat::ports_in_block(part);
     const auto entries = static_cast<uint32_t>(hash.worker_of.size());
     const nat::Toeplitz toeplitz(hash.key);
     for (const IpFamily family : {IpFamily::V4, IpFamily::V6}) {
@@ -73,7 +74,9 @@ std::string remark_on_hashed_shares(const nat::ReplyHash& hash, NicPortId port, 
         // added to.
         std::vector<bool> is_added(entries);
         for (unsigned number = ports.first; number <= ports.last; ++number) {
-            is_added[toeplitz.of_destination_port(family, static_cast<L4Port>(number)) % entries] = true;
+            if ((in_block >> number % nat::kPortsPerBlock & 1) != 0) {
+                is_added[toeplitz.of_destination_port(family, static_cast<L4Port>(number)) % entries] = true;
+            }
         }
         for (uint32_t base = 0; base < entries; ++base) {
             std::vector<bool> has_port(workers);
@@ -90,8 +93,10 @@ std::string remark_on_hashed_shares(const nat::ReplyHash& hash, NicPortId port, 
                        std::to_string(std::ranges::find(has_port, false) - has_port.begin()) +
                        " without a port towards some endpoints over " + to_string(family) +
                        ", because RSS of port " + std::to_string(port.value) +
-                       " delivers no reply to these ports to that worker; new flows that need such a port "
-                       "are dropped";
+                       " delivers no reply to these ports to that worker" +
+                       (part == nat::PortPart::Heir ? "; as the heir of a share it uses every eighth port"
+                                                    : "") +
+                       "; new flows that need such a port are dropped";
             }
         }
     }

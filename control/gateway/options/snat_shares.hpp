@@ -21,9 +21,10 @@ namespace penstock::gateway {
 
 // The same check if replies reach their owner by RSS (nat/reply_hash.hpp). A worker's ports then differ for
 // each endpoint and are scattered over the range. Returns a warning if a narrow range can leave a worker
-// without any port, otherwise "".
+// without any port, otherwise "". `part`: All, or Heir for a gateway with a plan of shares.
 [[nodiscard]] std::string remark_on_hashed_shares(const nat::ReplyHash& hash, NicPortId port,
-                                                  nat::PortRange ports, unsigned workers);
+                                                  nat::PortRange ports, unsigned workers,
+                                                  nat::PortPart part = nat::PortPart::All);
 
 // A warning for the log if a worker owns no port of `ports` that a gateway uses as the heir of a share, which
 // is every eighth (nat::PortPart::Heir); "" if each worker owns one. For gateways with a plan of shares.

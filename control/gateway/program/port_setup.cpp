@@ -204,7 +204,11 @@ worker::WorkerSetOptions worker_options(const Options& options, const drivers::E
     for (const auto& port : ports) {
         const auto& facts = port->facts();
         if (const auto& hash = facts.steering.reply_hash) {
-            const std::string remark = remark_on_hashed_shares(*hash, facts.id, options.snat_ports, workers);
+            std::string remark = remark_on_hashed_shares(*hash, facts.id, options.snat_ports, workers);
+            if (remark.empty() && !options.shares.empty()) {
+                remark = remark_on_hashed_shares(*hash, facts.id, options.snat_ports, workers,
+                                                 nat::PortPart::Heir);
+            }
             if (!remark.empty()) {
                 log::get("control").warn("{}", remark);
             }

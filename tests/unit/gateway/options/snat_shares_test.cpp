@@ -81,6 +81,22 @@ TEST(SnatShares, AHashMayLeaveAWorkerWithoutAPortOfANarrowRange_NAT002) {
     EXPECT_NE(remark_on_hashed_shares(only_v6, {0}, {20000, 20000}, 2).find("over IPv6"), std::string::npos);
 }
 
+// A range with enough ports for all workers has one port of the heir's part.
+TEST(SnatShares, AHashMayLeaveAnHeirWithoutAPort_NAT002) {
+    const auto remark = [](nat::PortRange ports, unsigned workers, nat::PortPart part) {
+        return remark_on_hashed_shares(test::hash_in_turn(128, workers), {1}, ports, workers, part);
+    };
+    EXPECT_EQ(remark({20000, 20063}, 2, nat::PortPart::All), "");
+    const std::string as_heir = remark({20000, 20014}, 2, nat::PortPart::Heir);
+    EXPECT_NE(as_heir.find("leaves worker "), std::string::npos) << as_heir;
+    EXPECT_NE(as_heir.find("; as the heir of a share it uses every eighth port; new flows"),
+              std::string::npos)
+        << as_heir;
+    for (const unsigned workers : {2U, 3U, 16U}) {
+        EXPECT_EQ(remark({1024, 65535}, workers, nat::PortPart::Heir), "") << workers;
+    }
+}
+
 TEST(SnatShares, ANarrowRangeMayLeaveAnHeirWithoutAPort_NAT002) {
     EXPECT_EQ(remark_on_heirs_ports({1024, 65535}, 64), "");
     EXPECT_EQ(remark_on_heirs_ports({20007, 20007}, 1), "");
