@@ -17,6 +17,7 @@
 #include "dataplane/base/protocol.hpp"
 #include "dataplane/lb/backend.hpp"
 #include "dataplane/lb/backend_positions.hpp"
+#include "dataplane/lb/flow_endpoints.hpp"
 #include "dataplane/lb/maglev.hpp"
 #include "dataplane/lb/weighted_order.hpp"
 
@@ -123,6 +124,8 @@ struct Service {
     Protocol protocol = Protocol::Tcp;
     SchedulerKind scheduler = SchedulerKind::RoundRobin;
     std::vector<BackendSet> sets;
+    // For connections of other gateways; empty if the gateway has no shares with others.
+    FlowEndpoints flow_endpoints;
     // Session affinity by client address (lb/affinity.hpp); 0: none. A new epoch invalidates all entries; no
     // epoch is used twice.
     uint32_t affinity_timeout_s = 0;

@@ -252,20 +252,26 @@ void ServiceTableBuilder::note_endpoints(const Service& service) {
     auto& known = endpoint_ports_[ServiceTable::protocol_index(service.protocol)];
     // A copy, if a bit is missing: tables share unchanged bits.
     std::shared_ptr<ServiceTable::PortBits> next;
+    const auto note = [&](const IpAddr& address, L4Port port) {
+        endpoint_addresses_.add(address);
+        const uint64_t mask = uint64_t{1} << (port % 64);
+        const ServiceTable::PortBits* bits = next != nullptr ? next.get() : known.get();
+        if (bits != nullptr && ((*bits)[port / 64] & mask) != 0) {
+            return;
+        }
+        if (next == nullptr) {
+            next = known == nullptr ? std::make_shared<ServiceTable::PortBits>()
+                                    : std::make_shared<ServiceTable::PortBits>(*known);
+        }
+        (*next)[port / 64] |= mask;
+    };
     for (const BackendSet& set : service.sets) {
         for (const Backend& backend : set.usable) {
-            endpoint_addresses_.add(backend.address);
-            const uint64_t mask = uint64_t{1} << (backend.port % 64);
-            const ServiceTable::PortBits* bits = next != nullptr ? next.get() : known.get();
-            if (bits != nullptr && ((*bits)[backend.port / 64] & mask) != 0) {
-                continue;
-            }
-            if (next == nullptr) {
-                next = known == nullptr ? std::make_shared<ServiceTable::PortBits>()
-                                        : std::make_shared<ServiceTable::PortBits>(*known);
-            }
-            (*next)[backend.port / 64] |= mask;
+            note(backend.address, backend.port);
         }
+    }
+    for (const FlowEndpoints::Endpoint& endpoint : service.flow_endpoints.all()) {
+        note(endpoint.address, endpoint.port);
     }
     if (next != nullptr) {
         known = std::move(next);

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 
 #include "dataplane/adopt/adoption.hpp"
 #include "dataplane/adopt/affinity.hpp"
 #include "dataplane/base/check.hpp"
+#include "dataplane/base/socket_address.hpp"
 #include "dataplane/packet/fragment_ipv4.hpp"
 #include "dataplane/packet/fragment_ipv6.hpp"
 #include "dataplane/pipeline/aging.hpp"
@@ -341,6 +343,24 @@ void VirtualGateway::publish(const std::vector<TestService>& services) {
                                                 service.inside->source));
             }
         }
+        std::map<SocketAddress, BackendId> with_flows;
+        for (const lb::BackendSet& set : row->sets) {
+            for (const lb::Backend& backend : set.usable) {
+                with_flows.emplace(SocketAddress{backend.address, backend.port}, backend.id);
+            }
+        }
+        for (const uint8_t host : service.kept_backends) {
+            for (const IpFamily family : kFamilies) {
+                const IpAddr address = backend_address(host, endpoints_for(family));
+                with_flows.emplace(SocketAddress{address, service.backend_port},
+                                   backend_id(service, address));
+            }
+        }
+        std::vector<lb::FlowEndpoints::Endpoint> endpoints;
+        for (const auto& [socket, id] : with_flows) {
+            endpoints.push_back({socket.address, socket.port, id});
+        }
+        row->flow_endpoints = lb::FlowEndpoints(std::move(endpoints));
         std::shared_ptr<lb::SourceFilter> filter;
         if (service.source_ranges) {
             filter = std::make_shared<lb::SourceFilter>(lb::SourceFilter{true, *service.source_ranges});

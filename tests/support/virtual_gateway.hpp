@@ -78,7 +78,8 @@ struct TestService {
     // Unset: as given by `backends`.
     std::optional<IpFamily> endpoints_of = {};
     lb::FlowRecords flow_records = lb::FlowRecords::Default;
-    uint8_t snat_group = 0;  // of the frontends that are not NodePorts
+    uint8_t snat_group = 0;                   // of the frontends that are not NodePorts
+    std::vector<uint8_t> kept_backends = {};  // as `backends`, but they get no new flows
 };
 
 struct Outcome {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 
 #include "dataplane/base/check.hpp"
 
@@ -17,6 +18,20 @@ bool passes_any(const model::BackendSet& set, const std::optional<model::Probe>&
 }
 
 }  // namespace
+
+bool same_backends(const model::Service& a, const model::Service& b) {
+    const auto same_endpoint = [](const model::Endpoint& x, const model::Endpoint& y) {
+        return std::tie(x.address, x.port, x.weight) == std::tie(y.address, y.port, y.weight);
+    };
+    // Backends of another Service object have other ids (BackendKey).
+    return a.scheduler == b.scheduler && a.affinity_timeout_s == b.affinity_timeout_s &&
+           a.affinity_scope == b.affinity_scope && a.uid == b.uid && a.probe == b.probe &&
+           a.access_log.enabled == b.access_log.enabled &&
+           std::ranges::equal(a.sets, b.sets, [&](const model::BackendSet& x, const model::BackendSet& y) {
+               return x.source == y.source && x.when_empty == y.when_empty &&
+                      std::ranges::equal(x.endpoints, y.endpoints, same_endpoint);
+           });
+}
 
 bool fails_open(const model::Service& service, const SharedHealth& health) {
     return service.probe && !service.probe->fails_closed &&

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "control/gateway/compile/backend_sets.hpp"
+#include "control/gateway/compile/kept_endpoints.hpp"
 #include "control/gateway/compile/port_addresses.hpp"
 #include "control/gateway/shares/share_snat.hpp"
 #include "dataplane/base/check.hpp"
@@ -19,40 +20,17 @@ bool is_vip_class(FrontendClass cls) {
     return cls == FrontendClass::LoadBalancerIp || cls == FrontendClass::ExternalIp;
 }
 
-// Compares everything that determines which backend a flow gets, and whether it has records. Display names,
-// notices and frontends are not compared.
-bool same_backends(const model::Service& a, const model::Service& b) {
-    const auto same_endpoint = [](const model::Endpoint& x, const model::Endpoint& y) {
-        return std::tie(x.address, x.port, x.weight) == std::tie(y.address, y.port, y.weight);
-    };
-    // Backends of another Service object have other ids (BackendKey).
-    return a.scheduler == b.scheduler && a.affinity_timeout_s == b.affinity_timeout_s &&
-           a.affinity_scope == b.affinity_scope && a.uid == b.uid && a.probe == b.probe &&
-           a.access_log.enabled == b.access_log.enabled &&
-           std::ranges::equal(a.sets, b.sets, [&](const model::BackendSet& x, const model::BackendSet& y) {
-               return x.source == y.source && x.when_empty == y.when_empty &&
-                      std::ranges::equal(x.endpoints, y.endpoints, same_endpoint);
-           });
-}
-
-// Sorted. Each endpoint once, even if it is in several sets.
-std::vector<SocketAddress> places_of(const model::Service& service) {
-    std::vector<SocketAddress> places;
-    for (const auto& set : service.sets) {
-        for (const auto& endpoint : set.endpoints) {
-            places.push_back(endpoint.socket());
-        }
-    }
-    std::ranges::sort(places);
-    const auto repeated = std::ranges::unique(places);
-    places.erase(repeated.begin(), repeated.end());
-    return places;
+// Those that have a number: all that have flows, if they are listed, otherwise those that are offered.
+std::vector<SocketAddress> numbered_endpoints(const Programmed& programmed) {
+    return programmed.service->flow_endpoints.empty() ? offered_endpoints(*programmed.desired)
+                                                      : places_of(programmed.service->flow_endpoints);
 }
 
 }  // namespace
 
 void Compiler::run(const CompileInput& input, std::span<const model::ServiceKey> touched) {
     changes_ = {};
+    lists_flow_endpoints_ = input.shares != nullptr;
     begin_round();
     affinity_.forget(input.forgotten);
     for (const auto& key : touched) {
@@ -156,7 +134,8 @@ void Compiler::consider(PortRecord& port) {
     const Programmed& former = port.former;
     if (former.service != nullptr && former.health == port.health &&
         affinity_.is_current(*former.service, *port.desired) &&
-        (former.desired == port.desired || same_backends(*former.desired, *port.desired))) {
+        (former.desired == port.desired || same_backends(*former.desired, *port.desired)) &&
+        places_of(former.service->flow_endpoints) == listed_endpoints(*port.desired)) {
         accept(port, former.service);
     } else if (auto service = build_service(port)) {
         accept(port, std::move(service));
@@ -184,6 +163,11 @@ std::optional<model::Refusal> Compiler::obstacle_of(const PortRecord& port) cons
     return std::nullopt;
 }
 
+// Those of lb::Service::flow_endpoints.
+std::vector<SocketAddress> Compiler::listed_endpoints(const model::Service& desired) const {
+    return lists_flow_endpoints_ ? endpoints_with_flows(desired) : std::vector<SocketAddress>();
+}
+
 // Returns null if refused. Takes the ids of new backends. The ids of lost backends are released at the end of
 // the round.
 std::shared_ptr<const lb::Service> Compiler::build_service(PortRecord& port) {
@@ -195,7 +179,7 @@ std::shared_ptr<const lb::Service> Compiler::build_service(PortRecord& port) {
         refuse(port, {model::kCapacityExceeded, "there is no room for another service port"});
         return nullptr;
     }
-    const auto places = places_of(desired);
+    const auto places = lists_flow_endpoints_ ? endpoints_with_flows(desired) : offered_endpoints(desired);
     const auto missing = static_cast<size_t>(std::ranges::count_if(places, [&](const SocketAddress& place) {
         return !former_id || !ids_.backends.find({*former_id, place.address, place.port, desired.uid});
     }));
@@ -219,8 +203,14 @@ std::shared_ptr<const lb::Service> Compiler::build_service(PortRecord& port) {
                             : *desired.access_log.enabled ? lb::FlowRecords::On
                                                           : lb::FlowRecords::Off;
     service->affinity_timeout_s = desired.affinity_timeout_s;
+    std::vector<lb::FlowEndpoints::Endpoint> numbered;
     for (const auto& [address, l4_port] : places) {
-        ids_.backends.take({service->id, address, l4_port, desired.uid});
+        const auto id = ids_.backends.take({service->id, address, l4_port, desired.uid});
+        PENSTOCK_CHECK(id);
+        numbered.push_back({address, l4_port, *id});
+    }
+    if (lists_flow_endpoints_) {
+        service->flow_endpoints = lb::FlowEndpoints(std::move(numbered));
     }
     for (const auto& set : desired.sets) {
         service->sets.push_back(build_set(desired, set, service->id, ids_, port.health));
@@ -265,8 +255,8 @@ void Compiler::release_ids(const Programmed& before, const Programmed& now) {
         return;
     }
     const bool is_same_object = now.service != nullptr && now.desired->uid == before.desired->uid;
-    const auto kept = is_same_object ? places_of(*now.desired) : std::vector<SocketAddress>();
-    for (const SocketAddress& place : places_of(*before.desired)) {
+    const auto kept = is_same_object ? numbered_endpoints(now) : std::vector<SocketAddress>();
+    for (const SocketAddress& place : numbered_endpoints(before)) {
         if (std::ranges::binary_search(kept, place)) {
             continue;
         }

@@ -84,7 +84,8 @@ struct CompileInput {
     // previous run (AFF-007).
     std::span<const model::ServiceKey> forgotten = {};
     const ProbeResults& health = kNoProbeResults;
-    std::shared_ptr<const GatewayShares> shares = nullptr;  // null: none
+    // Null: none. Otherwise each Service lists the endpoints that have flows, and each of them has an id.
+    std::shared_ptr<const GatewayShares> shares = nullptr;
 };
 
 class Compiler {
@@ -132,6 +133,7 @@ class Compiler {
     void end_round();
     void consider(PortRecord& port);
     [[nodiscard]] std::optional<model::Refusal> obstacle_of(const PortRecord& port) const;
+    [[nodiscard]] std::vector<SocketAddress> listed_endpoints(const model::Service& desired) const;
     [[nodiscard]] std::shared_ptr<const lb::Service> build_service(PortRecord& port);
     void accept(PortRecord& port, std::shared_ptr<const lb::Service> service);
     void refuse(PortRecord& port, model::Refusal refusal);
@@ -161,7 +163,8 @@ class Compiler {
     std::vector<IpAddr> node_port_addresses_;  // addresses that serve NodePorts now; sorted
     std::shared_ptr<const GatewayShares> shares_;
     std::unordered_set<PortRecord*> short_of_ids_;
-    bool was_released_ = false;  // ids were released since service ports short of ids were considered
+    bool lists_flow_endpoints_ = false;  // in this run
+    bool was_released_ = false;          // ids were released since service ports short of ids were considered
 
     // State of the current run.
     std::set<PortRecord*, ByKey> considered_;  // considered in this round, or removed

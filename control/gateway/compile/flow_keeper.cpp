@@ -100,10 +100,21 @@ class FlowKeeper::Update {
         }
     }
 
+    // Places of backends that may get flows: those that are offered and, if the gateway takes over flows of
+    // other gateways, those that keep their flows. The compiler has numbered all of these.
+    [[nodiscard]] std::vector<SocketAddress> open_places(const PortFlows& port) const {
+        const auto offered = offered_endpoints(*port.in_force);
+        auto places = endpoints_with_flows(*port.in_force);
+        std::erase_if(places, [&](const SocketAddress& place) {
+            return !std::ranges::binary_search(offered, place) &&
+                   !run_.ids.backends.find(key_of(port, Backend{.place = place, .id = {}}));
+        });
+        return places;
+    }
+
     // Both lists are sorted.
     void take_over_backends(PortFlows& port) {
-        const auto places =
-            port.in_force == nullptr ? std::vector<SocketAddress>() : offered_endpoints(*port.in_force);
+        const auto places = port.in_force == nullptr ? std::vector<SocketAddress>() : open_places(port);
         std::vector<Backend> next;
         next.reserve(std::max(places.size(), port.backends.size()));
         auto known = port.backends.begin();

@@ -91,7 +91,7 @@ class FlowKeeper {
     struct Backend {
         SocketAddress place;
         BackendId id;
-        bool offered = true;        // an endpoint of the version in force: it may get new flows
+        bool offered = true;        // by the version in force, it may get flows
         uint64_t withdrawn_in = 0;  // if not offered: the run in which it was withdrawn
         std::vector<Orphaned> orphaned;
     };

@@ -39,4 +39,13 @@ std::vector<SocketAddress> endpoints_with_flows(const model::Service& service) {
     return sockets;
 }
 
+std::vector<SocketAddress> places_of(const lb::FlowEndpoints& endpoints) {
+    std::vector<SocketAddress> sockets;
+    sockets.reserve(endpoints.all().size());
+    for (const lb::FlowEndpoints::Endpoint& endpoint : endpoints.all()) {
+        sockets.push_back({endpoint.address, endpoint.port});
+    }
+    return sockets;
+}
+
 }  // namespace penstock::gateway

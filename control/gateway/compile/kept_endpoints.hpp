@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "control/model/desired.hpp"
+#include "dataplane/lb/flow_endpoints.hpp"
 
 namespace penstock::gateway {
 
@@ -15,5 +16,8 @@ std::vector<SocketAddress> offered_endpoints(const model::Service& service);
 // topology key or the end of readiness excludes from new flows. UDP flows stay only at an endpoint that
 // serves (UDP-001). An endpoint at a forbidden address keeps none. Sorted, each once.
 std::vector<SocketAddress> endpoints_with_flows(const model::Service& service);
+
+// Sockets of listed endpoints. Sorted, each once.
+std::vector<SocketAddress> places_of(const lb::FlowEndpoints& endpoints);
 
 }  // namespace penstock::gateway

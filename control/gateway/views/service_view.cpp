@@ -165,6 +165,7 @@ v1::ListBackendsResponse list_backends(const Running& running, std::string_view 
                                        std::string_view service) {
     struct BackendSummary {
         model::Endpoint endpoint;
+        bool is_desired = false;  // an endpoint of a set, whatever its weight
         std::vector<uint32_t> sets = {};
         worker::BackendTotals totals = {};
         v1::BackendStatus::Health health = v1::BackendStatus::HEALTH_UNSPECIFIED;
@@ -198,6 +199,7 @@ v1::ListBackendsResponse list_backends(const Running& running, std::string_view 
             for (const auto& endpoint : desired[set].endpoints) {
                 if (const auto summary = places.find(endpoint.socket()); summary != places.end()) {
                     summary->second.endpoint = endpoint;
+                    summary->second.is_desired = true;
                     if (programmed->desired->probe) {
                         summary->second.health = health_state(health_of(programmed->health, endpoint));
                     }
@@ -211,6 +213,9 @@ v1::ListBackendsResponse list_backends(const Running& running, std::string_view 
     v1::ListBackendsResponse out;
     for (const auto& [key, places] : summaries) {
         for (const auto& [place, summary] : places) {
+            if (!summary.is_desired && summary.totals.connections == 0) {
+                continue;  // it has an id for connections of other gateways (lb::Service::flow_endpoints)
+            }
             v1::BackendStatus& message = *out.add_backends();
             *message.mutable_service() = rpc::to_proto(key);
             *message.mutable_endpoint() = rpc::to_proto(summary.endpoint);

@@ -16,7 +16,7 @@ using packet::FlowKey;
 using stats::Counter;
 
 // Sets the connection's Service and backend. False: the current configuration has no such frontend, or the
-// Service of that frontend has no such endpoint. An endpoint that gets no new flows any more is in no set.
+// Service of that frontend has no such endpoint, not even one that keeps its flows only.
 bool find_service(const config::Snapshot& snapshot, conn::Connection& connection) noexcept {
     const FlowKey& forward = connection.forward;
     const FlowKey& reverse = connection.reverse;
@@ -25,17 +25,11 @@ bool find_service(const config::Snapshot& snapshot, conn::Connection& connection
     if (frontend == nullptr) {
         return false;
     }
-    for (const lb::BackendSet& set : frontend->service->sets) {
-        for (const lb::Backend& backend : set.usable) {
-            if (backend.port == reverse.source_port && backend.address == reverse.source) {
-                connection.service = frontend->service->id;
-                connection.backend = backend.id;
-                connection.is_pinned = frontend->service->has_affinity();
-                return true;
-            }
-        }
-    }
-    return false;
+    const lb::Service& service = *frontend->service;
+    connection.service = service.id;
+    connection.backend = service.flow_endpoints.find(reverse.source, reverse.source_port);
+    connection.is_pinned = service.has_affinity();
+    return connection.backend.is_set();
 }
 
 // Unset: the copy is refused.

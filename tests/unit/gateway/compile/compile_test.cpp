@@ -88,6 +88,59 @@ TEST(Compile, AServiceBecomesRowsAndBackends) {
     EXPECT_TRUE(gateway.now.refusals.empty());
 }
 
+// Connections of another gateway may have any endpoint whose flows stay. The numbers last as long as they do.
+TEST(Compile, AGatewayWithSharesListsTheEndpointsWithFlows_DRAIN003) {
+    Gateway gateway;
+    auto web = service("web", {external("192.0.2.8", 80)}, {"10.0.0.1", "10.0.0.2"});
+    web.sets[0].excluded = {{ip("10.0.0.3"), 8080, model::Exclusion::Terminating, true},
+                            {ip("10.0.0.4"), 8080, model::Exclusion::NotReady, false},
+                            {ip("10.0.0.5"), 8080, model::Exclusion::ForbiddenAddress, true}};
+    web.sets[0].endpoints[1].weight = 0;
+    auto dns = service("dns", {external("192.0.2.8", 53)}, {});
+    dns.key.protocol = Protocol::Udp;
+    dns.sets[0].excluded = web.sets[0].excluded;
+    const auto listed = [&](L4Port port = 80, Protocol protocol = Protocol::Tcp) {
+        std::vector<std::string> all;
+        const lb::Service& compiled = *gateway.find("192.0.2.8", port, protocol)->service;
+        for (const auto& endpoint : compiled.flow_endpoints.all()) {
+            EXPECT_EQ(compiled.flow_endpoints.find(endpoint.address, endpoint.port), endpoint.backend);
+            EXPECT_EQ(gateway.ids.backends.key_of(endpoint.backend)->address, endpoint.address);
+            EXPECT_TRUE(gateway.ids.backends.is_live(endpoint.backend));
+            EXPECT_FALSE(compiled.flow_endpoints.find(endpoint.address, 81).is_set());
+            all.push_back(endpoint.address.to_string());
+        }
+        EXPECT_FALSE(compiled.flow_endpoints.find(ip("10.0.0.9"), 8080).is_set());
+        return all;
+    };
+    using Listed = std::vector<std::string>;
+    gateway.apply(desired({web, dns}));
+    EXPECT_EQ(listed(), Listed{}) << "no shares";
+    EXPECT_EQ(gateway.ids.backends.live(), 2U);
+    gateway.apply_shares(
+        {.version = 1, .gateways = {{"edge-1"}, {"edge-2"}}, .shares = {{{}, "edge-1", "edge-2"}}});
+    EXPECT_EQ(listed(), Listed{}) << "services were not touched";
+    gateway.apply(desired({web, dns}));
+    EXPECT_EQ(listed(), (Listed{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"}));
+    EXPECT_EQ(listed(53, Protocol::Udp), Listed{"10.0.0.3"}) << "UDP only at an endpoint that serves";
+    EXPECT_EQ(gateway.find("192.0.2.8", 80)->backends().usable.size(), 1U);
+    EXPECT_EQ(gateway.ids.backends.live(), 5U);
+    const BackendId kept = gateway.find("192.0.2.8", 80)->service->flow_endpoints.find(ip("10.0.0.3"), 8080);
+    web.sets[0].endpoints.push_back(web.sets[0].endpoints[0]);
+    web.sets[0].endpoints.back().address = ip("10.0.0.3");
+    web.sets[0].excluded.erase(web.sets[0].excluded.begin());
+    gateway.apply(desired({web, dns}));
+    EXPECT_EQ(gateway.backend("web", "10.0.0.3"), kept) << "ready again, under its number";
+    web.sets[0].endpoints.pop_back();
+    web.sets[0].excluded.clear();
+    dns.sets[0].excluded[0].serving = false;
+    gateway.apply(desired({web, dns}));
+    EXPECT_EQ(listed(), (Listed{"10.0.0.1", "10.0.0.2"}));
+    EXPECT_EQ(listed(53, Protocol::Udp), Listed{});
+    EXPECT_EQ(gateway.ids.backends.live(), 2U);
+    gateway.apply({});
+    EXPECT_EQ(gateway.ids.backends.live(), 0U);
+}
+
 TEST(Compile, FlowsOfAVipUseTheSnatAddressesOfItsShare_NAT002) {
     Gateway gateway;
     gateway.addresses = {{"up", ip("198.51.100.7"), 24, true}};

@@ -50,10 +50,12 @@ class Gateway {
     FlowKeeper keeper;
     FlowKeeper::Time now{seconds(1'000)};
     FlowKeeper::FlowsOf flows_of = [](BackendId) { return 1; };
+    std::shared_ptr<const GatewayShares> shares;
 
  private:
     Orders run(const std::vector<model::ServiceKey>& touched) {
-        compiler.run({desired_, {}, addresses_}, touched);
+        compiler.run({.desired = desired_, .node_ports = {}, .addresses = addresses_, .shares = shares},
+                     touched);
         return texts(keeper.follow(compiler.changes(), *compiler.compiled(), compiler.ids(), flows_of, now));
     }
     Orders texts(const std::vector<conn::FlowOrder>& orders) {
@@ -229,6 +231,28 @@ TEST(FlowKeeper, AnEndpointThatReturnsWithoutBeingReadyKeepsItsFlows_DRAIN004_DR
     gateway.apply({tcp({"10.0.0.2"}, 300)});
     gateway.apply({leave_out(tcp({"10.0.0.2"}, 300), "10.0.0.1", model::Exclusion::NotReady, false)});
     EXPECT_EQ(gateway.after(seconds(1'000)), Orders{});
+}
+
+// With shares, an endpoint gets flows of another gateway although it has never been offered here. They end by
+// the same rules. Without shares it never has any.
+TEST(FlowKeeper, FlowsOfOtherGatewaysEndWithTheirEndpoint_UDP001_DRAIN004) {
+    const auto left_out = [](model::Service service) {
+        return leave_out(std::move(service), "10.0.0.1", model::Exclusion::Terminating, true);
+    };
+    for (const bool has_shares : {false, true}) {
+        Gateway gateway;
+        if (has_shares) {
+            shares::Plan plan{
+                .version = 1, .gateways = {{"edge-1"}, {"edge-2"}}, .shares = {{{}, "edge-1", "edge-2"}}};
+            gateway.shares = std::make_shared<const GatewayShares>(plan, "edge-1");
+        }
+        gateway.apply({left_out(udp({"10.0.0.2"})), left_out(tcp({"10.0.0.2"}, 30))});
+        EXPECT_EQ(gateway.apply({left_out(udp({})), left_out(tcp({}, 30))}), Orders{"web 10.0.0.2"});
+        EXPECT_EQ(gateway.after(seconds(1'000)), Orders{"web 10.0.0.2"});
+        EXPECT_EQ(gateway.apply({udp({}), tcp({}, 30)}), has_shares ? Orders{"web 10.0.0.1"} : Orders{});
+        EXPECT_EQ(gateway.after(seconds(30)), has_shares ? Orders{"web 10.0.0.1"} : Orders{});
+        EXPECT_EQ(gateway.after(seconds(1'000)), Orders{});
+    }
 }
 
 TEST(FlowKeeper, AChangedTimeoutAppliesToDrainsUnderWayFromTheirBeginning_DRAIN004) {

@@ -361,6 +361,37 @@ TEST_F(TakeOver, HandsBackWhatTheOwnerRefuses) {
     EXPECT_EQ(second.count(Counter::ConnectionsTakenOver), 0U);
 }
 
+// The endpoint gets no new flows here, and has had none since this gateway started.
+TEST_F(TakeOver, ContinuesTheFlowsOfAnEndpointThatOnlyKeepsThem) {
+    for (const IpFamily family : {IpFamily::V4, IpFamily::V6}) {
+        for (const lb::SourceMode source : {lb::SourceMode::Translate, lb::SourceMode::Keep}) {
+            TestService before = web();
+            before.source = source;
+            before.backends = {11};
+            TestService after = before;
+            after.backends = {12};
+            after.kept_backends = {11, 13};
+            VirtualGateway one;
+            one.publish({before});
+            VirtualGateway second({.workers = 2, .flow_stays_on_queue = true});
+            second.publish({{.name = "other", .frontends = {{kVip, 81}}, .backends = {14}}, after});
+            store_of(second);
+            for (const bool client_first : {true, false}) {
+                const conn::Connection copy =
+                    open(one, client_key(Protocol::Tcp, family, client_first ? 40'000 : 40'001));
+                ASSERT_TRUE(store->put(copy).is_set());
+                expect_same(one, second, client_first ? copy.forward : copy.reverse);
+                expect_same(one, second, client_first ? copy.reverse : copy.forward);
+                EXPECT_TRUE(store->find(copy.forward)->is_taken);
+            }
+            expect_counts(second, 2, 0);
+            const FlowKey later = client_key(Protocol::Tcp, family, 40'002);
+            const Outcome opened = second.send(frame_of(later, "S"), port_of(later));
+            EXPECT_EQ(key_of(opened.frame).destination, backend_address(12, family));
+        }
+    }
+}
+
 TEST_F(TakeOver, IsRefusedWithoutTheFrontend) {
     expect_refused([](VirtualGateway& second, conn::Connection&) { second.publish({}); });
 }
