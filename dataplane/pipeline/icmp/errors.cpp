@@ -237,7 +237,11 @@ void serve_error(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const packet::FlowKey answered = quote->key.reversed();
     const auto find = [&] {
         const conn::Found found = ctx.connections.find(answered, ctx.connections.hash(answered));
-        return found.is_hit() || ctx.copies == nullptr ? found : take_over(ctx, answered);
+        if (found.is_hit() || ctx.copies == nullptr ||
+            !packet::has_valid_icmp_checksum(ByteView(burst.data[i], burst.length[i]), parsed)) {
+            return found;
+        }
+        return take_over(ctx, answered);
     };
     if (owners.candidates.count == 0) {
         // A flow may outlive its configuration; with a single worker it is found here.

@@ -540,5 +540,28 @@ TEST_F(TakeOver, FollowsAnIcmpError) {
     EXPECT_EQ(second.count(Counter::ConnectionsTakenOver), 1U);
 }
 
+TEST_F(TakeOver, DoesNotFollowAnIcmpErrorWithAnInvalidChecksum) {
+    first.publish({web()});
+    const conn::Connection copy = open(client_key());
+    const std::vector<uint8_t> sent = first.send(frame_of(copy.forward, "A"), kUp).frame;
+    std::vector<uint8_t> error =
+        eth()
+            .from_mac(backend_mac(200).to_string())
+            .to_mac(kClusterMac.to_string())
+            .ipv4(backend_address(200).to_string(), copy.reverse.destination.to_string())
+            .icmp(3, 1)
+            .payload(std::vector<uint8_t>(sent.begin() + 14, sent.end()))
+            .build();
+    error[14 + 20 + 2] ^= 1;
+    for (const uint32_t workers : {1U, 4U}) {
+        VirtualGateway second({.workers = workers, .flow_stays_on_queue = true});
+        second.publish({web()});
+        const copies::Store::Slot slot = store_of(second).put(copy);
+        EXPECT_NE(second.send(error, kCluster).verdict, Verdict::Transmit);
+        EXPECT_FALSE(store->is_taken(slot));
+        EXPECT_EQ(second.connections(), 0U);
+    }
+}
+
 }  // namespace take_over_test
 }  // namespace penstock::test
