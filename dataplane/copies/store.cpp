@@ -29,7 +29,7 @@ size_t Store::memory_needed(uint32_t capacity) noexcept {
         return 0;
     }
     // A table has an even number of units.
-    return conn::Table::memory_needed(capacity) + (size_t{capacity} + 1) * sizeof(std::atomic<uint32_t>);
+    return conn::Table::memory_needed(capacity) + 2 * (size_t{capacity} + 1) * sizeof(std::atomic<uint32_t>);
 }
 
 Result<std::unique_ptr<Store>> Store::create(uint32_t capacity, const HashKey& secret) {
@@ -40,18 +40,23 @@ Result<std::unique_ptr<Store>> Store::create(uint32_t capacity, const HashKey& s
     }
     const size_t table_bytes = conn::Table::memory_needed(capacity);
     Memory memory(static_cast<std::byte*>(::operator new(table_bytes, kAlignment, std::nothrow)));
-    Marks marks(new (std::nothrow) std::atomic<uint32_t>[size_t{capacity} + 1] {});
-    if (memory == nullptr || marks == nullptr) {
+    Marks taken(new (std::nothrow) std::atomic<uint32_t>[size_t{capacity} + 1] {});
+    Marks refused(new (std::nothrow) std::atomic<uint32_t>[size_t{capacity} + 1] {});
+    if (memory == nullptr || taken == nullptr || refused == nullptr) {
         return fail(Errc::Exhausted, "copies of connections: the machine has no " + std::to_string(needed) +
                                          " bytes for " + std::to_string(capacity) + " copies");
     }
     PENSTOCK_TRY(conn::Table table,
                  conn::Table::create(std::span(memory.get(), table_bytes), capacity, secret));
-    return std::unique_ptr<Store>(new Store(std::move(memory), std::move(marks), std::move(table)));
+    return std::unique_ptr<Store>(
+        new Store(std::move(memory), std::move(taken), std::move(refused), std::move(table)));
 }
 
-Store::Store(Memory memory, Marks marks, conn::Table table) noexcept
-    : memory_(std::move(memory)), table_(std::move(table)), taken_(std::move(marks)) {}
+Store::Store(Memory memory, Marks taken, Marks refused, conn::Table table) noexcept
+    : memory_(std::move(memory)),
+      table_(std::move(table)),
+      taken_(std::move(taken)),
+      refused_(std::move(refused)) {}
 
 Store::Slot Store::put(const conn::Connection& copy) noexcept {
     // The release pairs with find(): the stores of insert() into the buckets are ordered between both counts
@@ -93,6 +98,7 @@ bool Store::refresh(Slot slot, const conn::Connection& copy) noexcept {
             break;
     }
     table_.touch(index, copy.last_seen);
+    forget_refusal(slot);
     return true;
 }
 

@@ -4,10 +4,10 @@
 // it inserts the connection into its own table (pipeline/opening/take_over.hpp).
 //
 //            writer (control)                  workers
-//   put, refresh, remove                         find, mark_taken
+//   put, refresh, remove                         find, mark_taken, mark_refused
 //         |                                        |
 //         v                                        v
-//   conn::Table: both keys -> unit     marks: the life of each unit that a worker has taken over
+//   conn::Table: both keys -> unit     marks: the life of each unit that a worker has taken over or refused
 //
 // The storage is a connection table with the readings that any thread may make, so a copy takes what a
 // connection takes. Readers never wait for the writer: a lookup reads at most kLookups times two buckets and
@@ -39,7 +39,7 @@ class Store {
     // The place of a copy. The next put() may reuse the place of a removed one.
     using Slot = Id<struct SlotTag, uint32_t>;
 
-    // Bytes of memory for `capacity` copies: 95 each. 0 if capacity is 0 or exceeds kCapacityMax.
+    // Bytes of memory for `capacity` copies: 99 each. 0 if capacity is 0 or exceeds kCapacityMax.
     [[nodiscard]] static size_t memory_needed(uint32_t capacity) noexcept;
     // `capacity`: IPv4 copies, or half as many of connections with an IPv6 key. All memory is taken and
     // cleared here. InvalidArgument: a capacity that is out of range. Exhausted: the machine has not enough
@@ -59,6 +59,8 @@ class Store {
     // conn::kTouchAfterUnits. A reader may see some of them before the others. False, and nothing is
     // replaced: a worker has taken the copy over, or `copy` has other keys than the held one.
     bool refresh(Slot slot, const conn::Connection& copy) noexcept;
+    // Of a held copy: a worker that has refused it may examine it again.
+    void forget_refusal(Slot slot) noexcept { refused_[slot.value].store(0, std::memory_order_relaxed); }
     // Of a held copy. A worker that has found it before may still take it over.
     void remove(Slot slot) noexcept;
     // Whether a worker has taken this held copy over.
@@ -106,6 +108,14 @@ class Store {
     [[nodiscard]] std::optional<Found> find(const packet::FlowKey& key) const noexcept;
     // A worker has inserted the connection into its table. Does nothing if the copy was removed meanwhile.
     void mark_taken(const Found& found) noexcept;
+    // A worker has refused to take the copy over under the configuration of this number
+    // (config::Snapshot::generation).
+    void mark_refused(const Found& found, uint64_t configuration) noexcept {
+        refused_[found.slot.value].store(refusal_of(found, configuration), std::memory_order_relaxed);
+    }
+    [[nodiscard]] bool is_refused(const Found& found, uint64_t configuration) const noexcept {
+        return refused_[found.slot.value].load(std::memory_order_relaxed) == refusal_of(found, configuration);
+    }
 
  private:
     static constexpr int kLookups = 4;
@@ -116,12 +126,19 @@ class Store {
     using Memory = std::unique_ptr<std::byte, Free>;
     using Marks = std::unique_ptr<std::atomic<uint32_t>[]>;
 
-    Store(Memory memory, Marks marks, conn::Table table) noexcept;
+    Store(Memory memory, Marks taken, Marks refused, conn::Table table) noexcept;
+
+    // Differs between two lives of a slot, and between two configurations.
+    static uint32_t refusal_of(const Found& found, uint64_t configuration) noexcept {
+        return found.life * 0x9e37'79b1U + static_cast<uint32_t>(configuration);
+    }
 
     Memory memory_;  // of table_
     conn::Table table_;
     // By unit: the life that was taken over, or an earlier one.
     Marks taken_;
+    // By unit: refusal_of() the last refusal.
+    Marks refused_;
     // put() calls begun and ended. Changes while a key may be on its way between its two buckets.
     // On a line of its own: lookups read the members above.
     alignas(kCacheLine) std::atomic<uint32_t> puts_{0};

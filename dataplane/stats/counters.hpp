@@ -70,7 +70,7 @@ namespace penstock::stats {
     X(AdoptedConnections, "adopted_connections", "connections adopted from the former process at the start") \
     X(ConnectionsTakenOver, "connections_taken_over",                                                        \
       "connections of another gateway that continue here, taken over from their copies")                     \
-    X(CopiesRefused, "copies_refused", "packets whose connection could not be taken over from its copy")     \
+    X(CopiesRefused, "copies_refused", "copies whose connection could not be taken over")                    \
     X(ArpReplies, "arp_replies", "ARP requests and probes for VIPs that a worker answered")                  \
     X(NeighbourAdvertisements, "neighbour_advertisements",                                                   \
       "neighbour solicitations for VIPs that a worker answered")                                             \

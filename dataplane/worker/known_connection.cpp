@@ -85,7 +85,7 @@ std::optional<KnownCopy> find_copy(const packet::Parsed& packet, const config::S
         return std::nullopt;
     }
     const WorkerId owner = pipeline::owner_of_foreign(copy->connection, snapshot, any.owner);
-    if (!owner.is_set()) {
+    if (!owner.is_set() || copies->is_refused(*copy, snapshot.generation)) {
         return KnownCopy{};
     }
     const pipeline::WorkerContext& context = context_of(owner);

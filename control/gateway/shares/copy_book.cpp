@@ -175,6 +175,8 @@ void CopyBook::sweep(uint32_t units, const Sweep& by) {
         if (!store_.is_taken(slot)) {
             if (units_between(copy.last_seen, by.now) > by.limit_of(copy)) {
                 drop(slot);
+            } else {
+                store_.forget_refusal(slot);
             }
             return;
         }

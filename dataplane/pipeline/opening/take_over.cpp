@@ -76,7 +76,8 @@ bool may_take_over(const packet::Parsed& packet) noexcept {
 WorkerId owner_of_copy(const copies::Store& copies, const packet::Parsed& packet,
                        const config::Snapshot& snapshot, const nat::ReplyOwner& owner) noexcept {
     const std::optional<copies::Store::Found> copy = copies.find(packet.key);
-    return copy && (copy->is_taken || may_take_over(packet))
+    return copy && (copy->is_taken ||
+                    (may_take_over(packet) && !copies.is_refused(*copy, snapshot.generation)))
                ? owner_of_foreign(copy->connection, snapshot, owner)
                : WorkerId{};
 }
@@ -90,12 +91,16 @@ conn::Found take_over(WorkerContext& ctx, const FlowKey& key) noexcept {
         // by an earlier packet of this burst; otherwise the connection has ended here
         return ctx.connections.find(key, ctx.connections.hash(key));
     }
+    if (ctx.copies->is_refused(*copy, ctx.snapshot->generation)) {
+        return {};
+    }
     const WorkerId owner = owner_of_foreign(copy->connection, *ctx.snapshot, ctx.owner);
     if (owner.is_set() && owner != ctx.self) {
         return {};
     }
     const ConnectionIndex inserted = owner.is_set() ? insert_copy(ctx, copy->connection) : ConnectionIndex{};
     if (!inserted.is_set()) {
+        ctx.copies->mark_refused(*copy, ctx.snapshot->generation);
         ctx.count()[Counter::CopiesRefused].add(1);
         return {};
     }

@@ -563,5 +563,45 @@ TEST_F(TakeOver, DoesNotFollowAnIcmpErrorWithAnInvalidChecksum) {
     }
 }
 
+// The owner refuses the copy once, and each packet of it is served where it arrives from then on. Another
+// configuration, a record of the connection, and a sweep of the store give it another chance.
+TEST_F(TakeOver, ARefusedCopyCostsNoHandoffs) {
+    first.publish({web()});
+    VirtualGateway second({.workers = 4, .flow_stays_on_queue = true});
+    TestService without = web();
+    store_of(second);
+    uint64_t handed = 0, refused = 0;
+    for (L4Port port = 40'000; port < 40'020; ++port) {
+        conn::Connection copy = open(client_key(Protocol::Tcp, IpFamily::V4, port));
+        without.backends = {11, 12, 13};
+        std::erase(without.backends, copy.reverse.source.bytes()[15]);
+        second.publish({without});
+        const copies::Store::Slot slot = store->put(copy);
+        const auto send = [&] {
+            const Outcome outcome =
+                second.send(frame_of(copy.forward, "A"), kUp, {static_cast<uint8_t>(port % 4)});
+            expect_rejected(outcome, copy.forward);
+            return outcome.handoffs;
+        };
+        handed += send();
+        EXPECT_EQ(second.count(Counter::CopiesRefused), ++refused);
+        EXPECT_EQ(send(), 0U);
+        EXPECT_EQ(second.count(Counter::CopiesRefused), refused);
+        store->forget_refusal(slot);
+        send();
+        EXPECT_EQ(second.count(Counter::CopiesRefused), ++refused);
+        copy.last_seen = {copy.last_seen.value + 1};
+        ASSERT_TRUE(store->refresh(slot, copy));
+        send();
+        EXPECT_EQ(second.count(Counter::CopiesRefused), ++refused);
+        EXPECT_EQ(send(), 0U);
+        second.publish({web()});
+        expect_same(first, second, copy.forward, {static_cast<uint8_t>(port % 4)});
+        EXPECT_TRUE(store->is_taken(slot));
+    }
+    EXPECT_GT(handed, 0U);
+    EXPECT_EQ(second.count(Counter::ConnectionsTakenOver), 20U);
+}
+
 }  // namespace take_over_test
 }  // namespace penstock::test
