@@ -41,6 +41,10 @@ using V6 = std::array<std::array<uint8_t, 16>, 4>;
 static_assert(sizeof(WireStart) == kEndedBytes && sizeof(WireHeld) == 32 &&
               sizeof(WireHeld) + sizeof(V4) == kHeldV4Bytes && sizeof(WireHeld) + sizeof(V6) == kHeldV6Bytes);
 
+constexpr size_t bytes_of(WireKind kind) noexcept {
+    return kind == WireKind::Ended ? kEndedBytes : kind == WireKind::HeldV4 ? kHeldV4Bytes : kHeldV6Bytes;
+}
+
 constexpr uint8_t kSourceKept = 1;
 constexpr uint64_t kAgeUnitMs = 10;
 
@@ -149,6 +153,14 @@ void append_ended(std::vector<std::byte>& to, uint32_t slot) {
     append(to, WireStart{WireKind::Ended, slot});
 }
 
+uint64_t count_records(std::span<const std::byte> batch) noexcept {
+    uint64_t records = 0;
+    for (size_t at = 0; at < batch.size(); ++records) {
+        at += bytes_of(load<WireStart>(batch.data() + at).kind);
+    }
+    return records;
+}
+
 Result<std::vector<Record>> decode(std::span<const std::byte> batch, CoarseTime now,
                                    const CoarseClock& clock) {
     if (batch.size() > kBatchBytesMax) {
@@ -173,7 +185,7 @@ Result<std::vector<Record>> decode(std::span<const std::byte> batch, CoarseTime 
             at += kEndedBytes;
             continue;
         }
-        const size_t bytes = start.kind == WireKind::HeldV4 ? kHeldV4Bytes : kHeldV6Bytes;
+        const size_t bytes = bytes_of(start.kind);
         if (left < bytes) {
             return invalid(at, "the batch ends within the record");
         }

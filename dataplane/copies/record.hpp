@@ -62,6 +62,9 @@ void append_held(std::vector<std::byte>& to, uint32_t slot, const conn::Connecti
                  CoarseTime now, const CoarseClock& clock);
 void append_ended(std::vector<std::byte>& to, uint32_t slot);
 
+// The number of records that append_held() and append_ended() have written.
+[[nodiscard]] uint64_t count_records(std::span<const std::byte> batch) noexcept;
+
 // All records of a batch, with times of the receiver's clock. InvalidArgument if a record is none that a
 // gateway sends: the text names its position and the rule. Then no record of the batch is returned. A
 // connection that is returned has a known protocol and a state of it, two keys of one family each, addresses

@@ -58,12 +58,14 @@ Store::Store(Memory memory, Marks taken, Marks refused, conn::Table table) noexc
       taken_(std::move(taken)),
       refused_(std::move(refused)) {}
 
-Store::Slot Store::put(const conn::Connection& copy) noexcept {
+Store::Slot Store::put(const conn::Connection& copy, Origin origin) noexcept {
+    conn::Connection held = copy;
+    held.is_pinned = origin == Origin::Own;
     // The release pairs with find(): the stores of insert() into the buckets are ordered between both counts
     // by being releases themselves.
     const uint32_t puts = puts_.load(std::memory_order_relaxed);
     puts_.store(puts + 1, std::memory_order_relaxed);
-    const conn::Inserted inserted = table_.insert(copy, table_.hash(copy.forward), table_.hash(copy.reverse));
+    const conn::Inserted inserted = table_.insert(held, table_.hash(held.forward), table_.hash(held.reverse));
     puts_.store(puts + 2, std::memory_order_release);
     if (inserted.status != conn::InsertStatus::Inserted) {
         return {};

@@ -25,12 +25,30 @@
 #include "dataplane/base/cpu.hpp"
 #include "dataplane/base/hash.hpp"
 #include "dataplane/base/ids.hpp"
+#include "dataplane/base/limits.hpp"
 #include "dataplane/base/result.hpp"
+#include "dataplane/base/spsc_queue.hpp"
+#include "dataplane/base/time.hpp"
 #include "dataplane/conn/connection.hpp"
 #include "dataplane/conn/table.hpp"
 #include "dataplane/packet/flow_key.hpp"
 
 namespace penstock::copies {
+
+// A connection in the table of a worker, as any thread finds it.
+struct OwnConnection {
+    WorkerId worker = {};
+    uint32_t unit = 0;
+    uint32_t generation = 0;  // conn::Table::generation()
+    conn::Connection connection = {};
+};
+
+// The order to end one.
+struct Ending {
+    uint32_t unit = 0;
+    uint32_t generation = 0;
+    CoarseTime last_seen;  // when it was ordered
+};
 
 class Store {
  public:
@@ -51,10 +69,16 @@ class Store {
 
     // --- One writer at a time; the caller holds a lock ---
 
+    // Whose connection a copy is of.
+    enum class Origin : uint8_t {
+        Other,  // another gateway's
+        Own,    // this gateway's, before its process was started anew: another gateway has given it back
+    };
+
     // Adds a copy. Both keys, source_kept, state, times and tags are held; numbers of Services, backends and
     // pools are not used. Unset: the store is full, or another copy has one of the two keys. No reader finds
     // a copy before it is complete.
-    Slot put(const conn::Connection& copy) noexcept;
+    Slot put(const conn::Connection& copy, Origin origin = Origin::Other) noexcept;
     // Replaces state, last_seen and tags of a held copy; last_seen changes by steps of
     // conn::kTouchAfterUnits. A reader may see some of them before the others. False, and nothing is
     // replaced: a worker has taken the copy over, or `copy` has other keys than the held one.
@@ -63,6 +87,11 @@ class Store {
     void forget_refusal(Slot slot) noexcept { refused_[slot.value].store(0, std::memory_order_relaxed); }
     // Of a held copy. A worker that has found it before may still take it over.
     void remove(Slot slot) noexcept;
+    // Orders the worker to end a connection, unless a packet renews it first (pipeline/superseded.hpp). False:
+    // earlier orders wait for the worker.
+    bool order_end(const OwnConnection& own) noexcept {
+        return endings_[own.worker.value].push({own.unit, own.generation, own.connection.last_seen});
+    }
     // Whether a worker has taken this held copy over.
     [[nodiscard]] bool is_taken(Slot slot) const noexcept;
     [[nodiscard]] bool is_held(Slot slot) const noexcept {
@@ -87,12 +116,29 @@ class Store {
         for_each(0, slots(), visit);
     }
 
+    // --- The worker of `self` ---
+
+    // The next one of order_end().
+    [[nodiscard]] std::optional<Ending> next_ending(WorkerId self) noexcept {
+        return endings_[self.value].pop();
+    }
+
     // --- Any thread ---
 
     // Copies held. In units of create(): a copy with an IPv6 key takes two of the capacity.
     [[nodiscard]] size_t size() const noexcept { return table_.size(); }
     [[nodiscard]] uint32_t capacity() const noexcept { return table_.capacity(); }
     [[nodiscard]] uint32_t units_used() const noexcept { return table_.units_used(); }
+
+    // For readings that any thread may make (Sweep).
+    [[nodiscard]] const conn::Table& table() const noexcept { return table_; }
+    // Of a copy in table(), by the generation of its unit: one of this gateway that no worker has taken over.
+    [[nodiscard]] bool is_own(uint32_t unit, uint32_t life, const conn::Connection& copy) const noexcept {
+        return origin_of(copy) == Origin::Own && taken_[unit].load(std::memory_order_relaxed) != life;
+    }
+    [[nodiscard]] static Origin origin_of(const conn::Connection& copy) noexcept {
+        return copy.is_pinned ? Origin::Own : Origin::Other;  // a copy is not pinned to anything
+    }
 
     struct Found {
         Slot slot;
@@ -139,6 +185,8 @@ class Store {
     Marks taken_;
     // By unit: refusal_of() the last refusal.
     Marks refused_;
+    static constexpr uint32_t kEndingsMax = 256;
+    std::array<SpscQueue<Ending, kEndingsMax>, limits::kWorkersMax> endings_;
     // put() calls begun and ended. Changes while a key may be on its way between its two buckets.
     // On a line of its own: lookups read the members above.
     alignas(kCacheLine) std::atomic<uint32_t> puts_{0};

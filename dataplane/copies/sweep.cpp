@@ -15,12 +15,18 @@ Sweep::Sweep(const CoarseClock& clock, int32_t min_age)
       refresh_(static_cast<int32_t>(clock.from_milliseconds(uint64_t{kRefreshS} * 1000))) {}
 
 Result<Sweep> Sweep::create(std::span<const conn::Table* const> tables, const CoarseClock& clock,
-                            int32_t min_age) {
+                            int32_t min_age, const Store* store) {
     Sweep sweep(clock, min_age);
     uint64_t units = 0;
+    const auto add = [&](const conn::Table& table, const Store* of) {
+        sweep.sources_.push_back({&table, of, static_cast<uint32_t>(units), {}});
+        units += (uint64_t{table.capacity()} + 1) / 2 * 2;  // a table has whole pairs
+    };
     for (const conn::Table* table : tables) {
-        sweep.sources_.push_back({table, static_cast<uint32_t>(units), {}});
-        units += (uint64_t{table->capacity()} + 1) / 2 * 2;  // a table has whole pairs
+        add(*table, nullptr);
+    }
+    if (store != nullptr) {
+        add(store->table(), store);
     }
     constexpr uint64_t kSlots = uint64_t{std::numeric_limits<uint32_t>::max()} + 1;
     if (units > kSlots) {
@@ -72,7 +78,8 @@ void Sweep::examine(Source& source, uint32_t unit, CoarseTime now, const Selects
                      ? &(*source.blocks[block])[unit % kBlockUnits]
                      : nullptr;
     const bool was_sent = sent != nullptr && sent->generation != 0;
-    const bool is_live = seen == conn::Table::Unit::Live;
+    const bool is_live = seen == conn::Table::Unit::Live &&
+                         (source.store == nullptr || source.store->is_own(unit, generation, connection));
     const bool is_same = was_sent && is_live && sent->generation == generation;
     const Selection selection = is_live ? selects(connection.forward.destination) : Selection::None;
     const bool is_selected =

@@ -21,6 +21,7 @@
 #include "dataplane/base/time.hpp"
 #include "dataplane/conn/table.hpp"
 #include "dataplane/copies/record.hpp"
+#include "dataplane/copies/store.hpp"
 
 namespace penstock::copies {
 
@@ -32,7 +33,8 @@ namespace penstock::copies {
 // An Ended record follows when it has left its table, or its VIP is no longer selected. If another connection
 // has taken its unit, and is sent at the same time, the Held record of that one replaces it.
 //
-// A slot (Record::slot) is a unit, counted through all tables.
+// A slot (Record::slot) is a unit, counted through all tables. Own copies of a store (Store::Origin::Own) are
+// swept like a table: they are connections of this gateway for which no packet has arrived yet.
 //
 // For one thread at a time, which may be any: tables are read by the functions that conn::Table has for any
 // thread. An entry that is replaced during each of a few attempts to read it is left for the next pass.
@@ -44,9 +46,10 @@ class Sweep {
     static constexpr uint32_t kRefreshS = 15;
 
     // `tables` are borrowed: one for each worker, always in the same order. `min_age` in units of `clock`,
-    // which is that of the tables' times. InvalidArgument: there are more units than slots, 2^32.
+    // which is that of the tables' times. `store` is borrowed, too; null: none. InvalidArgument: there are more
+    // units than slots, 2^32.
     static Result<Sweep> create(std::span<const conn::Table* const> tables, const CoarseClock& clock,
-                                int32_t min_age);
+                                int32_t min_age, const Store* store = nullptr);
 
     // The connections of a VIP that concern the follower.
     enum class Selection : uint8_t { None, Old, All };
@@ -71,6 +74,7 @@ class Sweep {
     using Block = std::array<Sent, kBlockUnits>;
     struct Source {
         const conn::Table* table = nullptr;
+        const Store* store = nullptr;  // that has the table; null: it is a worker's
         uint32_t first_slot = 0;
         std::vector<std::unique_ptr<Block>> blocks;  // null: nothing of it was ever sent
     };

@@ -14,6 +14,16 @@ namespace {
 const pipeline::WorkerContext& context_of(const WorkerSet::Impl& impl, WorkerId id) {
     return impl.workers_[id.value]->context();
 }
+
+bool looks_up(const conn::Table& connections, const packet::FlowKey& key, conn::Table::Lookup& lookup,
+              int attempts) {
+    for (int i = 0; i < attempts; ++i) {
+        if (connections.look_up(key, connections.hash(key), lookup)) {
+            return true;
+        }
+    }
+    return false;
+}
 }  // namespace
 
 uint32_t Inspector::workers() const {
@@ -183,14 +193,22 @@ std::function<int32_t(const conn::Connection&)> Inspector::idle_limits() const {
 bool Inspector::has_connection(const packet::FlowKey& forward, const packet::FlowKey& reverse) const {
     conn::Table::Lookup lookup;
     return std::ranges::any_of(workers_->impl_->workers_, [&](const auto& worker) {
-        const conn::Table& connections = worker->context().connections;
-        for (int i = 0; i < kLookups; ++i) {
-            if (connections.look_up(forward, connections.hash(forward), lookup)) {
-                return lookup.connection.reverse == reverse;
-            }
-        }
-        return false;
+        return looks_up(worker->context().connections, forward, lookup, kLookups) &&
+               lookup.connection.reverse == reverse;
     });
+}
+
+std::optional<copies::OwnConnection> Inspector::find_connection(const packet::FlowKey& key) const {
+    conn::Table::Lookup lookup;
+    for (const auto& worker : workers_->impl_->workers_) {
+        if (looks_up(worker->context().connections, key, lookup, kLookups)) {
+            return copies::OwnConnection{.worker = worker->context().self,
+                                         .unit = lookup.found.index.value,
+                                         .generation = lookup.generation,
+                                         .connection = lookup.connection};
+        }
+    }
+    return std::nullopt;
 }
 
 std::vector<nat::SnatUse> Inspector::snat_use() const {

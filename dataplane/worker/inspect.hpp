@@ -16,6 +16,7 @@
 #include "dataplane/base/time.hpp"
 #include "dataplane/conn/connection.hpp"
 #include "dataplane/conn/table.hpp"
+#include "dataplane/copies/store.hpp"
 #include "dataplane/lb/service.hpp"
 #include "dataplane/nat/snat_use.hpp"
 #include "dataplane/packet/flow_key.hpp"
@@ -174,6 +175,8 @@ class Inspector {
     // false for a connection that exists only if each of kLookups attempts overlaps the insertion of another
     // one that moves this one's key in its table.
     [[nodiscard]] bool has_connection(const packet::FlowKey& forward, const packet::FlowKey& reverse) const;
+    // The connection with this key, forward or reverse; of several workers' the first one. Empty: as above.
+    [[nodiscard]] std::optional<copies::OwnConnection> find_connection(const packet::FlowKey& key) const;
 
     // Utilisation of the SNAT addresses of the current snapshot. Reads all connections: for a scrape.
     [[nodiscard]] std::vector<nat::SnatUse> snat_use() const;

@@ -11,6 +11,7 @@
 #include "dataplane/pipeline/bfd.hpp"
 #include "dataplane/pipeline/flow_orders.hpp"
 #include "dataplane/pipeline/rx.hpp"
+#include "dataplane/pipeline/superseded.hpp"
 #include "dataplane/pipeline/tap.hpp"
 #include "dataplane/pipeline/tx.hpp"
 
@@ -232,6 +233,9 @@ void Worker::housekeeping() noexcept {
     const uint64_t before = read_time();
     pipeline::age_connections(context_, conn::units_per_tick(context_.connections.capacity()));
     context_.count()[Counter::AgingTicks].add(read_time() - before);
+    if (context_.copies != nullptr) {
+        pipeline::end_superseded(context_);
+    }
     if (!context_.pending.empty()) {
         pipeline::release_pending(context_, io_);
     }

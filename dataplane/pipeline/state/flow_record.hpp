@@ -21,7 +21,7 @@ namespace penstock::pipeline {
 // What removes a connection from its table.
 enum class Removal : uint8_t {
     Expired,    // aging: its idle timeout, or the rest after its close, is over
-    Reopened,   // a new connection with its tuple begins
+    Reopened,   // a new connection with its tuple begins, or another gateway serves it (superseded.hpp)
     Evicted,    // the table is full
     Reclaimed,  // every SNAT port towards its endpoint is taken
     Ordered,    // a flow order

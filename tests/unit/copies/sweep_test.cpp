@@ -86,6 +86,37 @@ struct TestTable {
     Table table = *Table::create(memory.span(), capacity, {1, 2});
 };
 
+// A connection for which no packet has arrived since another gateway gave it back.
+TEST(CopySweep, OwnCopiesOfAStoreAreSentLikeConnections) {
+    const auto store = *Store::create(64, {3, 4});
+    TestTable table(64);
+    const std::array<const Table*, 1> tables{&table.table};
+    Sweep sweep = *Sweep::create(tables, kClock, kMinAge, store.get());
+    const auto pass = [&] {
+        std::vector<std::byte> batch;
+        EXPECT_TRUE(sweep.step(
+            Sweep::kStepUnitsMax, kNow, [](const IpAddr&) { return Sweep::Selection::Old; }, batch));
+        return *decode(batch, kNow, kClock);
+    };
+    ASSERT_TRUE(store->put(numbered(1)).is_set());
+    const Store::Slot own = store->put(numbered(2), Store::Origin::Own);
+    std::vector<Record> sent = pass();
+    ASSERT_EQ(sent.size(), 1U) << "not the copy of another gateway's connection";
+    EXPECT_EQ(sent[0].connection.forward, numbered(2).forward);
+    EXPECT_EQ(sent[0].slot, 64 + own.value) << "behind the tables";
+    EXPECT_TRUE(pass().empty());
+    const auto found = store->find(numbered(2).forward);
+    table.insert(numbered(2));
+    store->mark_taken(*found);
+    sent = pass();
+    ASSERT_EQ(sent.size(), 2U) << "from the table, then the end of the copy";
+    EXPECT_EQ(sent[0].kind, Record::Kind::Held);
+    EXPECT_EQ(sent[0].connection.forward, numbered(2).forward);
+    EXPECT_LT(sent[0].slot, 64U);
+    EXPECT_EQ(sent[1].kind, Record::Kind::Ended);
+    EXPECT_EQ(sweep.held(), 1U);
+}
+
 struct Fixture {
     explicit Fixture(std::vector<uint32_t> capacities = {64}) {
         for (const uint32_t capacity : capacities) {
