@@ -93,6 +93,7 @@ void Daemon::prepare_copies() {
             [inspector](const conn::Connection& copy) {
                 return inspector.has_connection(copy.forward, copy.reverse);
             },
+        .own_of = [inspector](const packet::FlowKey& key) { return inspector.find_connection(key); },
         .returns = handover_.is_successor() ? ShareReturn::First::Never : ShareReturn::First::AtStart,
         .former_returning = handover_.former().returning_shares(),
         .fail_back =

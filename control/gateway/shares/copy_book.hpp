@@ -10,6 +10,9 @@
 // - when a newer plan gives the two gateways no role in its share.
 // A copy that a worker has taken over leaves only when no table has the connection any more.
 //
+// A gateway that starts anew gets back what another one holds of its connections. These copies are its own:
+// no stream ends them. They leave when they are idle, and when another connection has one of their keys.
+//
 // Pure, except for the store. One thread at a time: the caller holds a lock.
 #pragma once
 
@@ -18,9 +21,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "control/gateway/shares/gateway_shares.hpp"
@@ -30,6 +35,12 @@
 #include "dataplane/copies/store.hpp"
 
 namespace penstock::gateway {
+
+// Whether the connection `own` of this gateway is not needed any more, because another gateway has `copy`, with
+// the same forward key: the same connection, whose packets pass there, or a later one of the same client, which
+// has been answered there. Packets of `own` would have renewed it: see Sweep::margin.
+[[nodiscard]] bool supersedes(const conn::Connection& copy, const conn::Connection& own,
+                              int32_t margin) noexcept;
 
 class CopyBook {
  public:
@@ -52,6 +63,15 @@ class CopyBook {
     void begin_stream(const std::string& gateway);
     // Records of its stream, in the order of arrival.
     void apply(const std::string& gateway, std::span<const copies::Record> records);
+    // This gateway's own connections, as the other one has held them since before this process started.
+    // `knows`: whether a worker has a connection with a key of this one.
+    void take_back(const std::string& gateway, std::span<const copies::Record> records,
+                   const std::function<bool(const conn::Connection&)>& knows);
+    // What the store holds of the gateway's connections, apart from those that workers have taken over: appends
+    // Held records of some slots, from `from` on, which is moved. At most kBatchBytesMax. False: there are no
+    // more slots.
+    bool give_back(const std::string& gateway, uint32_t& from, CoarseTime now, const CoarseClock& clock,
+                   std::vector<std::byte>& out);
     // The stream has sent all connections once more. The first call of a stream removes the copies of former
     // streams that this one has not repeated.
     void end_pass(const std::string& gateway);
@@ -62,15 +82,26 @@ class CopyBook {
         std::function<int32_t(const conn::Connection&)> limit_of;
         // Whether a worker has the connection of a copy that was taken over.
         std::function<bool(const conn::Connection&)> lives;
+        // The connection of a worker with this forward key.
+        std::function<std::optional<copies::OwnConnection>(const packet::FlowKey&)> own_of =
+            [](const packet::FlowKey&) { return std::nullopt; };
+        // This gateway may have connections of shares of which it is the heir.
+        bool may_serve_as_heir = true;
+        // In units of CoarseTime: a connection here is superseded if the copy's last packet is later than its
+        // own last packet by more than this. Exceeds what times lose on their way.
+        int32_t margin = 0;
     };
     // Examines the next `units` slots of the store. Removes copies that are idle past their limit, and those
     // that were taken over and whose connection has not been found twice in a row: one search may miss it.
+    // Ends connections of this gateway that hide a copy (supersedes()).
     void sweep(uint32_t units, const Sweep& by);
     // Copies that workers have taken over, as of the last sweep of the whole store.
     [[nodiscard]] uint64_t taken() const noexcept { return taken_; }
 
     [[nodiscard]] Counts counts(const std::string& gateway) const;
-    // Copies held by share, those of Counts::held.
+    // Own copies, those that workers have taken over excluded.
+    [[nodiscard]] uint64_t own() const noexcept { return own_copies_.counts.held; }
+    // Copies held by share: those of Counts::held, and own ones.
     [[nodiscard]] uint64_t held_in(uint8_t share) const noexcept { return by_share_[share]; }
     // The store has refused copies of the current stream of the gateway for want of room.
     [[nodiscard]] bool is_partial(const std::string& gateway) const;
@@ -81,25 +112,40 @@ class CopyBook {
     using Slot = copies::Store::Slot;
     struct Peer {
         uint64_t shares = 0;                       // in common with this gateway, as bits
-        uint32_t stream = 0;                       // number of the last one
         bool had_pass = false;                     // the stream has been complete once
         bool is_partial = false;                   // the stream has been refused copies for want of room
-        std::unordered_map<uint32_t, Slot> slots;  // by the slot at the other gateway
+        std::unordered_map<uint32_t, Slot> slots;  // of this stream, by the slot at the other gateway
+        // Copies of former streams that this one has not repeated. Another process may have sent them, with
+        // another meaning of its slots.
+        std::unordered_set<uint32_t> former;
+        // Likewise: connections that were refused, because a taken copy has one of their keys.
+        std::unordered_map<uint32_t, conn::Connection> waiting;
         Counts counts;
     };
     struct Owner {
         Peer* peer = nullptr;  // null: none, its copy was taken over
-        uint32_t slot = 0;     // at the other gateway
-        uint32_t stream = 0;   // that has sent it last
+        uint32_t slot = 0;     // at the other gateway; of an own copy: in the store
         uint8_t share = 0;
         uint8_t searches = 0;  // in a row that have not found the connection of a taken copy
+        // Of a taken copy: a slot of this gateway waits for its end. It may be one of an earlier stream.
+        Peer* waiting_peer = nullptr;
+        uint32_t waiting_slot = 0;
     };
 
     Peer& peer(const std::string& gateway);
     Owner& owner(Slot slot);
     void hold(Peer& peer, uint32_t slot, const conn::Connection& connection);
-    // False: a taken copy has one of the keys.
+    bool renew_former(Peer& peer, uint32_t slot, const conn::Connection& connection, uint8_t share);
+    // Puts a copy of `holder`, which is `from` or own_copies_. Unset: refused, and counted for `from`.
+    Slot put(Peer& holder, Peer& from, const conn::Connection& connection);
+    // False: a taken copy has one of the keys, `blocked_by_`, or a copy with a later packet has one.
     bool make_room(Peer& peer, const conn::Connection& connection);
+    // The connection of the slot waits no longer for the end of a taken copy.
+    static void forget_waiting(Peer& peer, uint32_t slot);
+    void examine_held(Slot slot, const conn::Connection& copy, const Sweep& by);
+    void examine_taken(Slot slot, const conn::Connection& copy, const Sweep& by);
+    // Of a taken copy whose connection has left the tables, or is about to.
+    void replace_taken(Slot slot);
     void link(Peer& peer, uint32_t slot, Slot copy, uint8_t share);
     // The copy is of no gateway from now on.
     void unlink(Slot copy);
@@ -109,6 +155,8 @@ class CopyBook {
     copies::Store& store_;
     std::shared_ptr<const GatewayShares> own_;
     std::map<std::string, Peer> peers_;
+    Peer own_copies_;  // as if they were of a gateway
+    Slot blocked_by_;
     std::vector<Owner> owners_;  // by the slot of the store; grows with it
     std::array<uint64_t, shares::kSharesMax> by_share_{};
     uint32_t cursor_ = 0;  // of sweep()

@@ -62,8 +62,12 @@ Status CopyChannel::take(const v1::ConnectionCopies& message, CoarseTime now, Ti
                     copies::decode(std::as_bytes(std::span(bytes)), now, clock_));
     {
         const std::lock_guard lock(shared_.mutex);
-        shared_.book.apply(gateway_, records);
-        if (message.pass_ended()) {
+        if (message.given_back()) {
+            shared_.book.take_back(gateway_, records, knows_);
+        } else {
+            shared_.book.apply(gateway_, records);
+        }
+        if (message.pass_ended() && !message.recovering()) {
             shared_.book.end_pass(gateway_);
         }
     }
@@ -74,6 +78,7 @@ Status CopyChannel::take(const v1::ConnectionCopies& message, CoarseTime now, Ti
     view_.fault.clear();
     if (message.pass_ended()) {
         had_pass_ = true;
+        view_.has_recovered = true;
         view_.complete_at = at;
     }
     return {};

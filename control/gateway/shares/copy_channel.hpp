@@ -43,9 +43,12 @@ class CopyChannel {
     // A store without room for all copies is tried again after this time at the earliest.
     static constexpr std::chrono::seconds kFullPause{60};
 
+    // Whether a worker has a connection with a key of this one.
+    using Knows = std::function<bool(const conn::Connection&)>;
+
     // `gateway` is a name of the plan. `clock`: of the book's connections.
-    CopyChannel(std::string gateway, SharedBook& shared, CoarseClock clock)
-        : gateway_(std::move(gateway)), shared_(shared), clock_(clock) {}
+    CopyChannel(std::string gateway, SharedBook& shared, CoarseClock clock, Knows knows)
+        : gateway_(std::move(gateway)), shared_(shared), clock_(clock), knows_(std::move(knows)) {}
 
     // --- One thread ---
 
@@ -68,6 +71,8 @@ class CopyChannel {
         uint64_t plan_version = 0;        // in force at the other gateway; 0: unknown
         bool has_returned = false;        // the other gateway, to all shares of which it is the primary
         uint64_t streams = 0;             // begun since the start
+        // One of them was complete: this gateway has got back what it had before its process was started anew.
+        bool has_recovered = false;
     };
     [[nodiscard]] View view() const;
     // Whether a new stream is needed: the current one, or the call, is silent, or has lost copies for want of
@@ -79,6 +84,7 @@ class CopyChannel {
     const std::string gateway_;
     SharedBook& shared_;
     const CoarseClock clock_;
+    const Knows knows_;
     mutable std::mutex mutex_;  // of the members below; never held while that of the book is taken
     bool is_called_ = false;
     bool is_open_ = false;

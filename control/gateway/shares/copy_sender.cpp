@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "dataplane/base/check.hpp"
+#include "control/base/host_port.hpp"
 #include "dataplane/base/ip.hpp"
 
 namespace penstock::gateway {
@@ -16,21 +16,9 @@ constexpr std::chrono::milliseconds kPauseMin{5};
 
 // "10.0.0.1:7443" -> "10.0.0.1"; as certificates write it.
 std::string host_of(const std::string& address) {
-    std::string host = address.substr(0, address.rfind(':'));
-    if (host.starts_with('[') && host.ends_with(']')) {
-        host = host.substr(1, host.size() - 2);
-    }
+    const std::string host = split_host_port(address).host;
     const auto parsed = IpAddr::parse(host);
     return parsed ? parsed->to_string() : host;
-}
-
-uint64_t count_records(std::span<const std::byte> batch) {
-    uint64_t records = 0;
-    for (size_t at = 0; at < batch.size(); ++records) {
-        const auto kind = std::to_integer<uint8_t>(batch[at]);
-        at += kind == 1 ? copies::kEndedBytes : kind == 2 ? copies::kHeldV4Bytes : copies::kHeldV6Bytes;
-    }
-    return records;
 }
 
 }  // namespace
@@ -71,7 +59,7 @@ class CopySender::Stream {
         const std::lock_guard lock(sender_.mutex_);
         Sent& sent = sender_.sent_[gateway_];
         --sent.streams;
-        sent.held = 0;
+        sent.held = sent.as_heir = 0;
     }
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;
@@ -98,28 +86,70 @@ class CopySender::Stream {
         shares_ = own_->plan().common_shares(own_->gateway_name(), gateway_);
         return {};
     }
-    [[nodiscard]] copies::Sweep::Selection selects(const IpAddr& vip) const {
+    void end_pass() {
+        const std::lock_guard lock(sender_.mutex_);
+        sender_.sent_[gateway_].as_heir = std::exchange(as_heir_, 0);
+    }
+    [[nodiscard]] copies::Sweep::Selection selects(const IpAddr& vip) {
         const uint8_t share = own_->share_of(vip);
         if ((shares_ >> share & 1) == 0) {
             return copies::Sweep::Selection::None;
         }
-        return own_->part_in(share).role == shares::Role::Heir ? copies::Sweep::Selection::All
-                                                               : copies::Sweep::Selection::Old;
+        if (own_->part_in(share).role != shares::Role::Heir) {
+            return copies::Sweep::Selection::Old;
+        }
+        ++as_heir_;
+        return copies::Sweep::Selection::All;
     }
-    [[nodiscard]] const GatewayShares& own() const { return *own_; }
+    [[nodiscard]] v1::ConnectionCopies message(const std::vector<std::byte>& records) const {
+        v1::ConnectionCopies message;
+        message.set_format(kCopyFormat);
+        message.set_gateway(own_->gateway_name());
+        message.set_plan_version(own_->plan().version);
+        message.set_records(records.data(), records.size());
+        message.set_has_returned(sender_.options_.has_returned());
+        return message;
+    }
 
  private:
     CopySender& sender_;
     const std::string gateway_;
     std::shared_ptr<const GatewayShares> own_;
     uint64_t shares_ = 0;
+    uint64_t as_heir_ = 0;  // in this pass
 };
+
+// False: the receiver has left.
+bool CopySender::give_back(Stream& stream, const std::string& gateway, rpc::CopyReceiver& receiver) const {
+    std::vector<std::byte> records;
+    uint32_t from = 0;
+    for (bool has_more = true; has_more;) {
+        records.clear();
+        has_more = options_.give_back(gateway, from, records);
+        if (records.empty()) {
+            continue;
+        }
+        v1::ConnectionCopies message = stream.message(records);
+        message.set_given_back(true);
+        if (!receiver.send(message)) {
+            return false;
+        }
+        stream.note(copies::count_records(records), 0);
+    }
+    return true;
+}
 
 Status CopySender::send_copies(const v1::FollowConnectionsRequest& request, rpc::CopyReceiver& receiver) {
     const auto min_age = static_cast<int32_t>(
         options_.clock.from_milliseconds(static_cast<uint64_t>(options_.share_age.count()) * 1'000));
-    PENSTOCK_TRY(copies::Sweep sweep, copies::Sweep::create(options_.tables, options_.clock, min_age));
+    PENSTOCK_TRY(copies::Sweep sweep,
+                 copies::Sweep::create(options_.tables, options_.clock, min_age, options_.store));
     Stream stream(*this, request.gateway());
+    PENSTOCK_TRY_STATUS(stream.follow_plan());
+    if (request.give_back() && options_.give_back && !give_back(stream, request.gateway(), receiver)) {
+        return {};
+    }
+    bool is_recovering = options_.is_recovering(request.gateway());  // as the pass begins
     std::vector<std::byte> records;
     std::chrono::milliseconds pause{0};  // after `burst` steps
     uint32_t burst = 1;
@@ -134,28 +164,26 @@ Status CopySender::send_copies(const v1::FollowConnectionsRequest& request, rpc:
         const auto now = std::chrono::steady_clock::now();
         if (!records.empty() || pass_ended || now - last_sent > std::chrono::seconds(1)) {
             last_sent = now;
-            v1::ConnectionCopies message;
-            message.set_format(kCopyFormat);
-            message.set_gateway(stream.own().gateway_name());
-            message.set_plan_version(stream.own().plan().version);
-            message.set_records(records.data(), records.size());
+            v1::ConnectionCopies message = stream.message(records);
             message.set_pass_ended(pass_ended);
             message.set_held(sweep.held());
-            message.set_has_returned(options_.has_returned());
+            message.set_recovering(is_recovering);
             if (!receiver.send(message)) {
                 return {};
             }
-            stream.note(count_records(records), sweep.held());
+            stream.note(copies::count_records(records), sweep.held());
         }
         if (pause.count() != 0 && (steps % burst == 0 || pass_ended) && !receiver.wait(pause)) {
             return {};
         }
         if (pass_ended) {
+            stream.end_pass();
             // The next pass has about as many steps.
             burst = std::max<uint32_t>(
                 1, static_cast<uint32_t>(steps * kPauseMin.count() / options_.pass.count()));
             pause = options_.pass * burst / std::max(steps, burst);
             steps = 0;
+            is_recovering = options_.is_recovering(request.gateway());
         }
     }
 }

@@ -19,6 +19,7 @@
 #include "control/rpc/gateway.hpp"
 #include "dataplane/base/time.hpp"
 #include "dataplane/conn/table.hpp"
+#include "dataplane/copies/store.hpp"
 #include "dataplane/copies/sweep.hpp"
 
 namespace penstock::gateway {
@@ -42,6 +43,14 @@ class CopySender final : public rpc::PeerTarget {
         std::chrono::seconds share_age{3};
         std::function<bool()> has_returned = [] { return true; };  // ShareReturn; any thread
         std::chrono::milliseconds pass{1'000};                     // length of a pass
+        const copies::Store* store = nullptr;  // with own copies, which are sent like connections; null: none
+        // CopyBook::give_back(). Any thread; null: there are no copies.
+        std::function<bool(const std::string& gateway, uint32_t& from, std::vector<std::byte>& out)>
+            give_back = {};
+        // The gateway is one that will give this one's connections back, and has not yet. Any thread.
+        std::function<bool(const std::string& gateway)> is_recovering = [](const std::string&) {
+            return false;
+        };
     };
     explicit CopySender(Options options) : options_(std::move(options)) {}
 
@@ -54,12 +63,15 @@ class CopySender final : public rpc::PeerTarget {
         uint64_t records = 0;
         uint64_t held = 0;  // copies that the gateway has by its stream; 0 without one
         uint32_t streams = 0;
+        // Connections of shares of which this gateway is the heir, by the last pass of the stream.
+        uint64_t as_heir = 0;
     };
     // Any thread.
     [[nodiscard]] Sent sent_to(const std::string& gateway) const;
 
  private:
     class Stream;
+    bool give_back(Stream& stream, const std::string& gateway, rpc::CopyReceiver& receiver) const;
 
     const Options options_;
     mutable std::mutex mutex_;

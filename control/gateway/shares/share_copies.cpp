@@ -13,8 +13,13 @@ namespace penstock::gateway {
 namespace {
 
 constexpr std::chrono::seconds kTick{1};
-// The whole store is swept in this number of ticks.
+// The whole store is swept in this number of ticks,
 constexpr uint32_t kSweepTicks = 16;
+// and so many slots of it under one lock: streams wait for about a millisecond.
+constexpr uint32_t kSweepUnits = 4'096;
+// A connection is superseded if packets have passed at the other gateway for this long without it. Ages lose the
+// time that a record is on its way, and last_seen is renewed once a second.
+constexpr uint64_t kSupersededMs = 5'000;
 // A copy may be idle for this much longer than its connection (copies::Sweep::kRefreshS, and a slow pass).
 constexpr std::chrono::milliseconds kIdleSlack{1'000 * (copies::Sweep::kRefreshS + 10)};
 
@@ -25,6 +30,16 @@ ShareCopies::ShareCopies(Options options)
       sender_([this] {
           CopySender::Options sender = options_.sender;
           sender.has_returned = [this] { return has_returned_.load(); };
+          sender.store = options_.store;
+          if (options_.store != nullptr) {
+              sender.give_back = [this](const std::string& gateway, uint32_t& from,
+                                        std::vector<std::byte>& out) {
+                  const std::lock_guard lock(shared_->mutex);
+                  return shared_->book.give_back(gateway, from, options_.sender.now(), options_.sender.clock,
+                                                 out);
+              };
+              sender.is_recovering = [this](const std::string& gateway) { return is_recovering(gateway); };
+          }
           return sender;
       }()),
       return_(options_.returns, options_.former_returning, options_.fail_back),
@@ -95,7 +110,10 @@ void ShareCopies::set_plan(const std::shared_ptr<const GatewayShares>& own) {
         }
         auto& channel = channels_[gateway.name];
         if (channel == nullptr) {
-            channel = std::make_unique<CopyChannel>(gateway.name, *shared_, options_.sender.clock);
+            channel = std::make_unique<CopyChannel>(
+                gateway.name, *shared_, options_.sender.clock, [this](const conn::Connection& connection) {
+                    return options_.own_of(connection.forward) || options_.own_of(connection.reverse);
+                });
         }
         followers_[gateway.name] =
             std::make_unique<Follower>(Follower::Options{.own_name = own->gateway_name(),
@@ -113,7 +131,7 @@ void ShareCopies::run(const std::stop_token& stopped) {
     std::unique_lock lock(mutex);
     while (!wakes.wait_for(lock, stopped, kTick, [&] { return stopped.stop_requested(); }) &&
            !stopped.stop_requested()) {
-        tick(std::chrono::steady_clock::now());
+        tick(std::chrono::steady_clock::now(), stopped);
     }
 }
 
@@ -156,6 +174,26 @@ Result<uint64_t> ShareCopies::fail_back() {
         }
     }
     return 0;
+}
+
+// By the last pass of each stream. Without a stream it is not known.
+bool ShareCopies::may_serve_as_heir() const {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::any_of(followers_, [&](const auto& entry) {
+        const CopySender::Sent sent = sender_.sent_to(entry.first);
+        return sent.streams == 0 || sent.as_heir > 0;
+    });
+}
+
+// Until the gateway has been followed for a whole pass: it was asked for what it holds.
+bool ShareCopies::is_recovering(const std::string& gateway) const {
+    const CopyChannel* channel = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto found = channels_.find(gateway);
+        channel = found == channels_.end() ? nullptr : found->second.get();
+    }
+    return channel == nullptr || !channel->view().has_recovered;
 }
 
 ShareReturn::Peer ShareCopies::peer_of(const GatewayShares& own, const std::string& gateway) const {
@@ -209,7 +247,7 @@ void ShareCopies::review_and_announce(const GatewayShares& own) {
     }
 }
 
-void ShareCopies::tick(std::chrono::steady_clock::time_point now) {
+void ShareCopies::tick(std::chrono::steady_clock::time_point now, const std::stop_token& stopped) {
     review_and_announce(*options_.sender.shares());
     {
         const std::lock_guard lock(mutex_);
@@ -221,11 +259,20 @@ void ShareCopies::tick(std::chrono::steady_clock::time_point now) {
     }
     const auto limit_of = options_.limits();
     const auto slack = static_cast<int32_t>(options_.sender.clock.from_milliseconds(kIdleSlack.count()));
-    const std::lock_guard lock(shared_->mutex);
-    shared_->book.sweep(options_.store->slots() / kSweepTicks + 1,
-                        {.now = options_.sender.now(),
-                         .limit_of = [&](const conn::Connection& copy) { return limit_of(copy) + slack; },
-                         .lives = options_.lives});
+    const auto margin = static_cast<int32_t>(options_.sender.clock.from_milliseconds(kSupersededMs));
+    const bool serves_as_heir = may_serve_as_heir();
+    for (uint32_t left = options_.store->slots() / kSweepTicks + 1; left > 0 && !stopped.stop_requested();) {
+        const uint32_t units = std::min(left, kSweepUnits);
+        const std::lock_guard lock(shared_->mutex);
+        shared_->book.sweep(units,
+                            {.now = options_.sender.now(),
+                             .limit_of = [&](const conn::Connection& copy) { return limit_of(copy) + slack; },
+                             .lives = options_.lives,
+                             .own_of = options_.own_of,
+                             .may_serve_as_heir = serves_as_heir,
+                             .margin = margin});
+        left -= units;
+    }
 }
 
 std::vector<ShareCopies::Channel> ShareCopies::channels(const GatewayShares& own) const {
@@ -273,6 +320,14 @@ uint64_t ShareCopies::taken() const {
     }
     const std::lock_guard lock(shared_->mutex);
     return shared_->book.taken();
+}
+
+uint64_t ShareCopies::own() const {
+    if (shared_ == nullptr) {
+        return 0;
+    }
+    const std::lock_guard lock(shared_->mutex);
+    return shared_->book.own();
 }
 
 uint32_t ShareCopies::capacity() const noexcept {

@@ -43,6 +43,9 @@ class ShareCopies {
         std::function<std::function<int32_t(const conn::Connection&)>()> limits;
         // Whether a worker has a connection with the keys of this one. Any thread.
         std::function<bool(const conn::Connection&)> lives;
+        // The connection of a worker with this key. Any thread.
+        std::function<std::optional<copies::OwnConnection>(const packet::FlowKey&)> own_of =
+            [](const packet::FlowKey&) { return std::nullopt; };
         ShareReturn::First returns = ShareReturn::First::AtStart;
         uint64_t former_returning = 0;  // ShareReturn::returning() of the process that this one continues
         ShareReturn::FailBack fail_back = ShareReturn::FailBack::Automatic;
@@ -92,6 +95,8 @@ class ShareCopies {
     [[nodiscard]] uint64_t held_in(uint8_t share) const;
     // Copies that workers have taken over and whose connections live. Any thread.
     [[nodiscard]] uint64_t taken() const;
+    // Own connections that another gateway has given back and no worker has taken over yet. Any thread.
+    [[nodiscard]] uint64_t own() const;
     // IPv4 connections, or half as many others, for which there is room; 0: --share-copies 0.
     [[nodiscard]] uint32_t capacity() const noexcept;
 
@@ -104,11 +109,13 @@ class ShareCopies {
     void request_stop_of_followers();
     void end_followers();
     void run(const std::stop_token& stopped);
-    void tick(std::chrono::steady_clock::time_point now);
+    void tick(std::chrono::steady_clock::time_point now, const std::stop_token& stopped);
     // True: returning() has changed.
     bool review_return(const GatewayShares& own);
     // Passes a change on to Options::on_return.
     void review_and_announce(const GatewayShares& own);
+    [[nodiscard]] bool may_serve_as_heir() const;
+    [[nodiscard]] bool is_recovering(const std::string& gateway) const;
     [[nodiscard]] ShareReturn::Peer peer_of(const GatewayShares& own, const std::string& gateway) const;
 
     const Options options_;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -130,6 +131,25 @@ TEST_F(CopyBookTest, AStreamThatIsLostKeepsItsCopiesAndTheNextOneReplacesThem) {
     EXPECT_EQ(book_.counts("edge-2").held, 3U) << "a later pass removes nothing";
 }
 
+// Another process of the gateway numbers its connections anew.
+TEST_F(CopyBookTest, SlotsOfANewStreamDoNotMeanThoseOfTheFormerOne) {
+    held(1, numbered(1));
+    held(2, numbered(2));
+    book_.begin_stream("edge-2");
+    held(1, numbered(3));
+    ended(2);
+    EXPECT_TRUE(has(1) && has(2) && has(3)) << "until the stream is complete";
+    EXPECT_EQ(book_.counts("edge-2").held, 3U);
+    held(1, numbered(2));
+    EXPECT_FALSE(has(3)) << "replaced in its slot";
+    EXPECT_TRUE(has(2)) << "repeated";
+    book_.end_pass("edge-2");
+    EXPECT_FALSE(has(1));
+    EXPECT_TRUE(has(2));
+    ended(1);
+    EXPECT_EQ(store_->size(), 0U);
+}
+
 TEST_F(CopyBookTest, ATakenCopyStaysUntilTwoSweepsHaveNotFoundItsConnection) {
     held(1, numbered(1));
     held(2, numbered(2));
@@ -148,6 +168,7 @@ TEST_F(CopyBookTest, ATakenCopyStaysUntilTwoSweepsHaveNotFoundItsConnection) {
     EXPECT_TRUE(has(1)) << "idle or not is a matter of the worker's table";
     held(7, numbered(1));
     EXPECT_EQ(book_.counts("edge-2").taken, 1U);
+    ended(7);
     for (int i = 0; i < 3; ++i) {
         sweep({numbered(1), numbered(8)});
         EXPECT_EQ(book_.taken(), 1U);
@@ -188,6 +209,251 @@ TEST_F(CopyBookTest, AnIdleCopyEnds) {
     ended(1);
     held(1, numbered(1));
     EXPECT_EQ(store_->size(), 51U) << "its slot may be used again";
+}
+
+TEST_F(CopyBookTest, WhatIsGivenBackIsOwnUntilItIsIdleOrItsTupleIsUsedAgain) {
+    const std::vector<copies::Record> records{
+        {.kind = Kind::Held, .slot = 1, .connection = numbered(1)},
+        {.kind = Kind::Held, .slot = 2, .connection = numbered(2)},
+        {.kind = Kind::Held, .slot = 3, .connection = numbered(3)},
+        {.kind = Kind::Held, .slot = 4, .connection = numbered(4)},
+        {.kind = Kind::Held, .slot = 5, .connection = numbered(5, kVipOfShare2)}};
+    book_.take_back("edge-2", records, [](const conn::Connection& connection) {
+        return connection.forward == numbered(4).forward;
+    });
+    EXPECT_EQ(book_.own(), 3U) << "one is adopted, and one of another share";
+    EXPECT_EQ(book_.counts("edge-2").foreign, 1U);
+    EXPECT_EQ(book_.counts("edge-2").held, 0U);
+    EXPECT_EQ(copies::Store::origin_of(store_->find(numbered(1).forward)->connection),
+              copies::Store::Origin::Own);
+    ended(1);
+    book_.end_pass("edge-2");
+    book_.begin_stream("edge-2");
+    book_.end_pass("edge-2");
+    EXPECT_EQ(book_.own(), 3U) << "no stream ends them";
+    auto later = numbered(1);
+    later.last_seen = {2'001};
+    held(9, later);
+    EXPECT_EQ(book_.own(), 2U) << "the other gateway serves it";
+    EXPECT_EQ(book_.counts("edge-2").held, 1U);
+    auto earlier = numbered(2);
+    earlier.last_seen = {1'999};
+    held(10, earlier);
+    EXPECT_EQ(book_.counts("edge-2").taken, 1U);
+    auto again = numbered(3);
+    again.reverse.destination_port += 8;
+    const auto sweep_at = [&](uint32_t now) {
+        book_.sweep(1'024, {.now = {now},
+                            .limit_of = [](const auto&) { return 100; },
+                            .lives = [](const auto&) { return false; },
+                            .own_of =
+                                [&](const packet::FlowKey& key) {
+                                    return key == again.forward
+                                               ? std::optional(copies::OwnConnection{.connection = again})
+                                               : std::nullopt;
+                                }});
+    };
+    sweep_at(2'050);
+    EXPECT_EQ(book_.own(), 1U);
+    EXPECT_TRUE(has(2));
+    EXPECT_FALSE(has(3)) << "a worker has another connection of the tuple";
+    sweep_at(2'200);
+    EXPECT_EQ(book_.own(), 0U) << "idle";
+}
+
+TEST_F(CopyBookTest, ACallerGetsBackWhatIsHeldOfItsConnectionsAndNotTakenOver) {
+    held(1, numbered(1));
+    held(2, numbered(2, kVipOfShare1));
+    held(3, numbered(3));
+    take(3);
+    const copies::Record own{.kind = Kind::Held, .slot = 4, .connection = numbered(4)};
+    book_.take_back("edge-2", {&own, 1}, [](const auto&) { return false; });
+    const CoarseClock clock{TscRate{}};
+    const auto given = [&](const std::string& gateway) {
+        std::vector<std::byte> out;
+        uint32_t from = 0;
+        EXPECT_FALSE(book_.give_back(gateway, from, {3'000}, clock, out));
+        return *copies::decode(out, {3'000}, clock);
+    };
+    const auto records = given("edge-2");
+    ASSERT_EQ(records.size(), 2U);
+    EXPECT_EQ(records[0].connection.forward, numbered(1).forward);
+    EXPECT_EQ(records[1].connection.forward, numbered(2, kVipOfShare1).forward);
+    EXPECT_TRUE(given("edge-3").empty());
+    for (uint32_t n = 100; n < 700; ++n) {
+        held(n, numbered(n));
+    }
+    EXPECT_EQ(given("edge-2").size(), 602U);
+}
+
+// What another gateway has decides whether this one's connection of the same client tuple is needed.
+TEST(Supersedes, TheSameConnectionOrALaterAnsweredOneWithALaterPacket) {
+    const conn::Connection own = numbered(1);  // opened at 1,000, last packet at 2,000
+    auto same = own;
+    same.last_seen = {2'100};
+    EXPECT_FALSE(supersedes(same, own, 100)) << "within the margin";
+    same.last_seen = {2'101};
+    EXPECT_TRUE(supersedes(same, own, 100));
+    EXPECT_FALSE(supersedes(own, same, 100)) << "its packets pass here";
+    auto later = same;
+    later.reverse.destination_port += 8;
+    EXPECT_FALSE(supersedes(later, own, 100)) << "not opened later";
+    later.opened_at = {2'050};
+    EXPECT_TRUE(supersedes(later, own, 100));
+    for (const auto state : {conn::TcpState::SynSent, conn::TcpState::SynReceived, conn::TcpState::PickedUp,
+                             conn::TcpState::Closed, conn::TcpState::TimeWait}) {
+        later.state = static_cast<uint8_t>(state);
+        EXPECT_FALSE(supersedes(later, own, 100)) << "a SYN may be forged, and an end needs no entry";
+    }
+    auto other = same;
+    other.forward.source_port += 1;
+    EXPECT_FALSE(supersedes(other, own, 100)) << "another client has the SNAT port";
+    auto udp = own;
+    udp.forward.protocol = udp.reverse.protocol = Protocol::Udp;
+    udp.state = static_cast<uint8_t>(conn::DatagramState::TwoWay);
+    auto later_udp = udp;
+    later_udp.reverse.destination_port += 8;
+    later_udp.opened_at = {2'050};
+    later_udp.last_seen = {2'101};
+    EXPECT_TRUE(supersedes(later_udp, udp, 100));
+    later_udp.state = static_cast<uint8_t>(conn::DatagramState::OneWay);
+    EXPECT_FALSE(supersedes(later_udp, udp, 100));
+}
+
+class HiddenCopyTest : public CopyBookTest {
+ protected:
+    // While a worker has `own_`.
+    void sweep_with_own(bool may_serve_as_heir = true) {
+        book_.sweep(1'024,
+                    {.now = {3'000},
+                     .limit_of = [](const auto&) { return 10'000; },
+                     .lives =
+                         [&](const conn::Connection& copy) {
+                             return own_ && own_->forward == copy.forward && own_->reverse == copy.reverse;
+                         },
+                     .own_of = [&](const packet::FlowKey& key) -> std::optional<copies::OwnConnection> {
+                         ++searches_;
+                         if (!own_ || own_->forward != key) {
+                             return std::nullopt;
+                         }
+                         return copies::OwnConnection{
+                             .worker = {3}, .unit = 77, .generation = 5, .connection = *own_};
+                     },
+                     .may_serve_as_heir = may_serve_as_heir,
+                     .margin = 100});
+    }
+    bool is_end_ordered() {
+        const auto ending = store_->next_ending({3});
+        EXPECT_TRUE(!ending ||
+                    (ending->unit == 77 && ending->generation == 5 && ending->last_seen == own_->last_seen));
+        return ending.has_value();
+    }
+    // A later connection of the client at the other gateway.
+    static conn::Connection later(const IpAddr& vip = kVipOfShare1) {
+        auto connection = numbered(1, vip);
+        connection.reverse.destination_port += 8;
+        connection.opened_at = {2'050};
+        connection.last_seen = {2'500};
+        return connection;
+    }
+
+    std::optional<conn::Connection> own_ = numbered(1, kVipOfShare1);
+    int searches_ = 0;
+};
+
+TEST_F(HiddenCopyTest, TheEndOfTheConnectionThatHidesItIsOrdered) {
+    held(1, later());
+    sweep_with_own(false);
+    EXPECT_EQ(searches_, 0) << "an heir without connections";
+    EXPECT_FALSE(is_end_ordered());
+    sweep_with_own();
+    EXPECT_TRUE(is_end_ordered());
+    own_->last_seen = {2'450};
+    sweep_with_own();
+    EXPECT_FALSE(is_end_ordered()) << "its packets pass here";
+    own_.reset();
+    sweep_with_own();
+    EXPECT_FALSE(is_end_ordered());
+    EXPECT_TRUE(store_->find(later().forward));
+}
+
+TEST_F(HiddenCopyTest, APrimaryExaminesEachCopyOfItsHeir) {
+    own_ = numbered(1);
+    held(1, later(kVipOfShare0));
+    sweep_with_own(false);
+    EXPECT_TRUE(is_end_ordered());
+}
+
+// The taken copy of the former connection has the tuple until its connection is about to end.
+TEST_F(HiddenCopyTest, ALaterConnectionReplacesATakenCopy) {
+    const auto state = [&] { return store_->find(later().forward); };
+    held(1, numbered(1, kVipOfShare1));
+    store_->mark_taken(*state());
+    held(2, later());
+    EXPECT_EQ(book_.counts("edge-2").taken, 1U);
+    own_->last_seen = {2'450};
+    sweep_with_own();
+    EXPECT_FALSE(is_end_ordered());
+    EXPECT_EQ(book_.taken(), 0U) << "as of the sweep before";
+    EXPECT_TRUE(state()->is_taken) << "its packets pass here";
+    own_->last_seen = {2'000};
+    sweep_with_own();
+    EXPECT_TRUE(is_end_ordered());
+    EXPECT_FALSE(state()->is_taken);
+    EXPECT_EQ(state()->connection.reverse, later().reverse);
+    EXPECT_EQ(book_.counts("edge-2").held, 1U);
+    ended(2);
+    EXPECT_FALSE(state()) << "a copy like each other one";
+}
+
+// The same connection: the other gateway serves it again.
+TEST_F(HiddenCopyTest, AConnectionThatWasTakenBackIsACopyAgain) {
+    held(1, numbered(1, kVipOfShare1));
+    store_->mark_taken(*store_->find(own_->forward));
+    auto back = *own_;
+    back.last_seen = {2'600};
+    back.state = static_cast<uint8_t>(conn::TcpState::FinForward);
+    held(2, back);
+    sweep_with_own();
+    EXPECT_TRUE(is_end_ordered());
+    const auto found = store_->find(own_->forward);
+    EXPECT_FALSE(found->is_taken);
+    EXPECT_EQ(found->connection.tcp_state(), conn::TcpState::FinForward);
+}
+
+TEST_F(HiddenCopyTest, AWaitingConnectionThatHasEndedLeavesNothing) {
+    for (const bool is_of_a_former_stream : {false, true}) {
+        held(1, numbered(1, kVipOfShare1));
+        store_->mark_taken(*store_->find(own_->forward));
+        held(2, later());
+        if (is_of_a_former_stream) {
+            book_.begin_stream("edge-2");
+        } else {
+            ended(2);
+        }
+        sweep_with_own();
+        EXPECT_FALSE(is_end_ordered());
+        own_.reset();
+        for (int times = 0; times < 3; ++times) {
+            sweep_with_own();
+        }
+        EXPECT_EQ(store_->size(), 0U);
+        own_ = numbered(1, kVipOfShare1);
+    }
+}
+
+TEST_F(HiddenCopyTest, AWaitingConnectionIsHeldWhenTheFormerOneHasLeft) {
+    held(1, numbered(1, kVipOfShare1));
+    store_->mark_taken(*store_->find(own_->forward));
+    held(2, later());
+    own_.reset();
+    for (int times = 0; times < 3; ++times) {
+        sweep_with_own();
+    }
+    const auto found = store_->find(later().forward);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->connection.reverse, later().reverse);
+    EXPECT_EQ(book_.counts("edge-2").held, 1U);
 }
 
 TEST_F(CopyBookTest, ANewPlanRemovesWhatItNoLongerAllows) {

@@ -47,7 +47,8 @@ class Channel : public testing::Test {
     CoarseClock clock_{TscRate{}};
     std::unique_ptr<copies::Store> store_;
     SharedBook shared_;
-    CopyChannel channel_{"edge-2", shared_, clock_};
+    bool knows_ = false;
+    CopyChannel channel_{"edge-2", shared_, clock_, [this](const conn::Connection&) { return knows_; }};
     CopyChannel::Time at_{1'000s};
 };
 
@@ -75,6 +76,42 @@ TEST_F(Channel, TheStateFollowsTheStream) {
     EXPECT_EQ(channel_.view().fault, "");
     EXPECT_EQ(channel_.view().streams, 2U);
     EXPECT_EQ(shared_.book.counts("edge-2").held, 4U) << "the new stream's copies";
+}
+
+TEST_F(Channel, AGatewayThatRecoversLosesNoCopies) {
+    channel_.begin_stream(at_);
+    ASSERT_TRUE(take(message(0, 3)));
+    channel_.begin_stream(at_);
+    auto partial = message(0, 1);
+    partial.set_recovering(true);
+    ASSERT_TRUE(take(partial));
+    EXPECT_EQ(state(), ChannelState::Complete);
+    EXPECT_EQ(shared_.book.counts("edge-2").held, 3U) << "it has not got back the others yet";
+    ASSERT_TRUE(take(message(1, 1)));
+    EXPECT_EQ(shared_.book.counts("edge-2").held, 2U) << "one was not repeated";
+}
+
+TEST_F(Channel, WhatIsGivenBackIsOwn) {
+    EXPECT_FALSE(channel_.view().has_recovered);
+    channel_.begin_stream(at_);
+    auto given_back = message(0, 3, false);
+    given_back.set_given_back(true);
+    ASSERT_TRUE(take(given_back));
+    EXPECT_EQ(shared_.book.own(), 3U);
+    EXPECT_EQ(shared_.book.counts("edge-2").held, 0U);
+    EXPECT_FALSE(channel_.view().has_recovered);
+    ASSERT_TRUE(take(message(5, 1)));
+    EXPECT_TRUE(channel_.view().has_recovered);
+    knows_ = true;
+    auto known = message(7, 1, false);
+    known.set_given_back(true);
+    ASSERT_TRUE(take(known));
+    EXPECT_EQ(shared_.book.own(), 3U) << "adopted";
+    channel_.end_stream("lost");
+    channel_.begin_stream(at_);
+    EXPECT_TRUE(channel_.view().has_recovered);
+    ASSERT_TRUE(take(message(0, 0)));
+    EXPECT_EQ(shared_.book.own(), 3U);
 }
 
 TEST_F(Channel, AForgedBatchEndsTheStreamAndNothingOfItEnters) {

@@ -177,6 +177,69 @@ TEST_F(CopySenderTest, ANewPlanChangesTheSelectionOfARunningStream) {
     EXPECT_EQ(passes, 2);
 }
 
+TEST_F(CopySenderTest, WhatTheStoreHoldsOfTheCallerPrecedesTheConnections) {
+    insert(numbered(1));
+    const auto own = *copies::Store::create(64, {7, 11});
+    ASSERT_TRUE(own->put(numbered(2), copies::Store::Origin::Own).is_set());
+    bool is_recovering = true;
+    CopySender sender({.shares = [this] { return plan_; },
+                       .tables = {&table_},
+                       .clock = CoarseClock{TscRate{}},
+                       .now = [] { return CoarseTime{10'000}; },
+                       .share_age = 3s,
+                       .store = own.get(),
+                       .give_back =
+                           [](const std::string& gateway, uint32_t& from, std::vector<std::byte>& out) {
+                               EXPECT_EQ(gateway, "edge-2");
+                               if (from != 1) {  // the second slots have none
+                                   copies::append_held(out, from, numbered(10 + from), {10'000},
+                                                       CoarseClock{TscRate{}});
+                               }
+                               return ++from < 3;
+                           },
+                       .is_recovering =
+                           [&](const std::string& gateway) {
+                               EXPECT_EQ(gateway, "edge-2");
+                               return is_recovering;
+                           }});
+    int passes = 0;
+    Receiver receiver([&](Receiver& self) {
+        EXPECT_EQ(self.messages.back().recovering(), passes < 2) << "as the pass began";
+        is_recovering = passes < 1;
+        return ++passes < 4;
+    });
+    v1::FollowConnectionsRequest request;
+    request.set_gateway("edge-2");
+    request.set_format(kCopyFormat);
+    request.set_give_back(true);
+    EXPECT_TRUE(sender.send_copies(request, receiver));
+    ASSERT_GE(receiver.messages.size(), 3U);
+    EXPECT_TRUE(receiver.messages[0].given_back() && receiver.messages[1].given_back());
+    EXPECT_FALSE(receiver.messages[0].pass_ended());
+    for (size_t n = 2; n < receiver.messages.size(); ++n) {
+        EXPECT_FALSE(receiver.messages[n].given_back());
+    }
+    EXPECT_TRUE(receiver.has(numbered(1)) && receiver.has(numbered(2)));
+    EXPECT_EQ(receiver.messages.back().held(), 2U) << "own copies are connections";
+    Receiver other([](Receiver&) { return false; });
+    request.set_give_back(false);
+    EXPECT_TRUE(sender.send_copies(request, other));
+    EXPECT_FALSE(other.messages.front().given_back());
+}
+
+TEST_F(CopySenderTest, ConnectionsOfSharesOfWhichItIsTheHeirAreCounted) {
+    insert(numbered(1));
+    insert(numbered(2, kVipOfShare1));
+    insert(numbered(3, kVipOfShare1));
+    int passes = 0;
+    Receiver receiver([&](Receiver&) {
+        EXPECT_EQ(sender_.sent_to("edge-2").as_heir, passes == 0 ? 0U : 2U) << "of the pass before";
+        return ++passes < 3;
+    });
+    EXPECT_TRUE(send(receiver));
+    EXPECT_EQ(sender_.sent_to("edge-2").as_heir, 0U) << "no stream";
+}
+
 TEST_F(CopySenderTest, TheFirstPassDoesNotPauseAndLaterOnesTakeAboutASecond) {
     for (uint32_t n = 0; n < 9'000; ++n) {
         insert(numbered(n));

@@ -42,7 +42,16 @@ class OtherGateway {
                    .clock = CoarseClock{TscRate{}},
                    .now = [] { return CoarseTime{3'000}; },
                    .share_age = 0s,
-                   .pass = 50ms}) {
+                   .pass = 50ms,
+                   .give_back =
+                       [this](const std::string& gateway, uint32_t&, std::vector<std::byte>& out) {
+                           EXPECT_EQ(gateway, "edge-1");
+                           if (++given_back; !holds_own) {
+                               return false;
+                           }
+                           copies::append_held(out, 0, numbered(900), {3'000}, CoarseClock{TscRate{}});
+                           return false;
+                       }}) {
         start();
     }
     ~OtherGateway() { stop(); }
@@ -77,6 +86,8 @@ class OtherGateway {
 
  public:
     conn::Table table;
+    std::atomic<int> given_back{0};
+    std::atomic<bool> holds_own{false};  // one of the caller's connections
 
  private:
     std::string address_;
@@ -173,6 +184,33 @@ TEST_F(ShareCopiesTest, CopiesFollowTheTablesOfTheOtherGateway) {
     EXPECT_EQ(channel("edge-3").has_common_shares, false);
     EXPECT_EQ(channel("edge-4").view.state, ChannelState::Off) << "no address in the plan";
     EXPECT_EQ(ShareCopies::summary_of(copies_->channels(*plan_)), ChannelState::Complete);
+}
+
+TEST_F(ShareCopiesTest, ANewProcessGetsItsConnectionsBackOnce) {
+    other_->holds_own = true;
+    other_->insert(1);
+    start(options());
+    await_copies(1);
+    EXPECT_EQ(copies_->own(), 1U);
+    EXPECT_EQ(other_->given_back, 1);
+    other_->stop();
+    await("the loss is shown", [&] { return channel().view.state == ChannelState::Connecting; });
+    other_->start();
+    await("a second stream", [&] { return channel().view.streams == 2; });
+    await_copies(1);
+    EXPECT_EQ(other_->given_back, 1);
+    EXPECT_EQ(copies_->own(), 1U) << "no stream ends it";
+    auto adopted = options();
+    adopted.own_of = [](const packet::FlowKey& key) {
+        return key == numbered(900).reverse ? std::optional(copies::OwnConnection{}) : std::nullopt;
+    };
+    copies_.reset();
+    store_ = *copies::Store::create(1'024, {7, 11});
+    adopted.store = store_.get();
+    start(std::move(adopted));
+    await_copies(1);
+    EXPECT_EQ(other_->given_back, 2);
+    EXPECT_EQ(copies_->own(), 0U) << "a worker has it";
 }
 
 TEST_F(ShareCopiesTest, AGatewayThatIsGoneLeavesItsCopiesAndIsCalledAgain) {
