@@ -99,6 +99,44 @@ def a_primary_that_returns_continues_the_connections_of_its_heir(lab):
 
 
 @case()
+def idle_connections_continue_at_a_primary_that_returns_without_its_tables(lab):
+    """They have no packet while the heir serves, so the heir has only their copies. Then the primary is lost once more."""
+    lab.gateway.table_dir = "off"
+    begin(lab)
+    idle, busy = KeptFlows(lab), KeptFlows(lab)
+    open_flows(idle, 40, 10)
+    open_flows(busy, 10, 0)
+    with idle, busy:
+        for flows in (idle, busy):
+            flows.until_all_answered()
+        until_channel(lab.second, "complete", copies=60)
+        idle.fall_silent()
+        Killed.lose(lab)
+        until_via(lab, VIA_SECOND)
+        busy.until_all_answered()
+        lab.gateway.start_daemon()
+        route_to_other_uplink(lab)
+        until_via(lab, VIA_FIRST)
+        equal(counter(lab.gateway, "connections_taken_over") <= 10, True, "only the busy ones continue before the others have a packet")
+        busy.until_all_answered()
+        until_channel(lab.second, "complete", copies=50)
+        idle.go_on()
+        for flows in (idle, busy):
+            flows.until_all_answered()
+            equal(flows.findings(), {}, "flows that did not continue as they began")
+        taken = counter(lab.gateway, "connections_taken_over")
+        check(taken >= 60, f"the primary has taken over {taken} of 60 connections")
+        # The heir's own entries of the busy ones end: the primary serves them, and the heir has their copies.
+        until("the heir has no connections, only copies", lambda: counter(lab.second, "connections") == 0, patience_s=120)
+        until_channel(lab.second, "complete", copies=60)
+        Killed.lose(lab)
+        until_via(lab, VIA_SECOND)
+        for flows in (idle, busy):
+            flows.until_all_answered()
+            equal(flows.findings(), {}, "flows that did not continue after the second loss")
+
+
+@case()
 def a_channel_that_was_cut_is_complete_again_when_it_is_back(lab):
     with copied_flows(lab) as flows:
         lab.network.ip("gateway-2", "link set peers down")
