@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares 32 bytes without a branch on the data: the two IPv6 addresses of a key. Each form is tested against
-// the plain one (tests/unit/base/same32_test.cpp).
+// Compares 32 bytes without a branch on the data: the two IPv6 addresses of a key. Each form is tested
+// against the plain one (tests/unit/base/same32_test.cpp).
 #pragma once
 
 #include <array>

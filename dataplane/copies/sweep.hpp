@@ -46,8 +46,8 @@ class Sweep {
     static constexpr uint32_t kRefreshS = 15;
 
     // `tables` are borrowed: one for each worker, always in the same order. `min_age` in units of `clock`,
-    // which is that of the tables' times. `store` is borrowed, too; null: none. InvalidArgument: there are more
-    // units than slots, 2^32.
+    // which is that of the tables' times. `store` is borrowed, too; null: none. InvalidArgument: there are
+    // more units than slots, 2^32.
     static Result<Sweep> create(std::span<const conn::Table* const> tables, const CoarseClock& clock,
                                 int32_t min_age, const Store* store = nullptr);
 

@@ -79,8 +79,8 @@ void place_packet(WorkerContext& ctx, Burst& burst, uint32_t i, Ask ask) noexcep
     count_misplaced(ctx, burst, i);
 }
 
-// place_packet() for the packets that have a usual_owner(), without a visit before. False: for another packet,
-// which has no candidates yet.
+// place_packet() for the packets that have a usual_owner(), without a visit before. False: for another
+// packet, which has no candidates yet.
 PENSTOCK_ALWAYS_INLINE bool place_usual(const WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const Arrival& arrival = burst.arrival[i];
     if (arrival.note.tried != 0 || burst.parsed[i].is_fragment) {

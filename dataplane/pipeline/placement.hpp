@@ -40,8 +40,8 @@ enum class Ask : uint8_t {
                                const nat::ReplyOwner& owner, const Arrived& arrived, Ask ask) noexcept;
 
 // The owner of the packets that place() is mostly called for: to a frontend that has always translated the
-// source, for all clients, and replies to a SNAT address whose owner no rule of RSS determines. It is then the
-// only candidate of place(), and not foretold. Unset: place() determines the candidates.
+// source, for all clients, and replies to a SNAT address whose owner no rule of RSS determines. It is then
+// the only candidate of place(), and not foretold. Unset: place() determines the candidates.
 [[nodiscard]] PENSTOCK_ALWAYS_INLINE WorkerId usual_owner(const packet::FlowKey& key,
                                                           const config::Snapshot& snapshot,
                                                           const nat::ReplyOwner& owner, WorkerId receiver,

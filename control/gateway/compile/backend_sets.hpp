@@ -14,8 +14,8 @@ namespace penstock::gateway {
 // `desired` is a set of `service`, which has the id `id`. All its endpoints have ids.
 [[nodiscard]] lb::BackendSet build_set(const model::Service& service, const model::BackendSet& desired,
                                        ServiceId id, const IdMap& ids, const SharedHealth& health);
-// Compares everything that determines which backend a new flow gets, and whether it has records. Display names,
-// notices and frontends are not compared.
+// Compares everything that determines which backend a new flow gets, and whether it has records. Display
+// names, notices and frontends are not compared.
 [[nodiscard]] bool same_backends(const model::Service& a, const model::Service& b);
 // Whether all endpoints of a set are down and are used nevertheless (HC-010).
 [[nodiscard]] bool fails_open(const model::Service& service, const SharedHealth& health);

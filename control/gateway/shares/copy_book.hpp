@@ -36,9 +36,9 @@
 
 namespace penstock::gateway {
 
-// Whether the connection `own` of this gateway is not needed any more, because another gateway has `copy`, with
-// the same forward key: the same connection, whose packets pass there, or a later one of the same client, which
-// has been answered there. Packets of `own` would have renewed it: see Sweep::margin.
+// Whether the connection `own` of this gateway is not needed any more, because another gateway has `copy`,
+// with the same forward key: the same connection, whose packets pass there, or a later one of the same
+// client, which has been answered there. Packets of `own` would have renewed it: see Sweep::margin.
 [[nodiscard]] bool supersedes(const conn::Connection& copy, const conn::Connection& own,
                               int32_t margin) noexcept;
 
@@ -67,9 +67,9 @@ class CopyBook {
     // `knows`: whether a worker has a connection with a key of this one.
     void take_back(const std::string& gateway, std::span<const copies::Record> records,
                    const std::function<bool(const conn::Connection&)>& knows);
-    // What the store holds of the gateway's connections, apart from those that workers have taken over: appends
-    // Held records of some slots, from `from` on, which is moved. At most kBatchBytesMax. False: there are no
-    // more slots.
+    // What the store holds of the gateway's connections, apart from those that workers have taken over:
+    // appends Held records of some slots, from `from` on, which is moved. At most kBatchBytesMax. False:
+    // there are no more slots.
     bool give_back(const std::string& gateway, uint32_t& from, CoarseTime now, const CoarseClock& clock,
                    std::vector<std::byte>& out);
     // The stream has sent all connections once more. The first call of a stream removes the copies of former

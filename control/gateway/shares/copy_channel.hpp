@@ -71,7 +71,8 @@ class CopyChannel {
         uint64_t plan_version = 0;        // in force at the other gateway; 0: unknown
         bool has_returned = false;        // the other gateway, to all shares of which it is the primary
         uint64_t streams = 0;             // begun since the start
-        // One of them was complete: this gateway has got back what it had before its process was started anew.
+        // One of them was complete: this gateway has got back what it had before its process was started
+        // anew.
         bool has_recovered = false;
     };
     [[nodiscard]] View view() const;

@@ -17,8 +17,8 @@ constexpr std::chrono::seconds kTick{1};
 constexpr uint32_t kSweepTicks = 16;
 // and so many slots of it under one lock: streams wait for about a millisecond.
 constexpr uint32_t kSweepUnits = 4'096;
-// A connection is superseded if packets have passed at the other gateway for this long without it. Ages lose the
-// time that a record is on its way, and last_seen is renewed once a second.
+// A connection is superseded if packets have passed at the other gateway for this long without it. Ages lose
+// the time that a record is on its way, and last_seen is renewed once a second.
 constexpr uint64_t kSupersededMs = 5'000;
 // A copy may be idle for this much longer than its connection (copies::Sweep::kRefreshS, and a slow pass).
 constexpr std::chrono::milliseconds kIdleSlack{1'000 * (copies::Sweep::kRefreshS + 10)};

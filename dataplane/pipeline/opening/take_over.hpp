@@ -9,9 +9,9 @@
 // segment with invalid flags. A SYN+ACK does: the endpoint answers a SYN that the other gateway has
 // forwarded. A copy is refused if its frontend or endpoint is gone from the configuration, if its SNAT
 // address or port is none that this worker may have, if it has been idle past its limit, if another
-// connection has one of its keys, or if the table is full. Its packets are then served like those of an unknown
-// connection. The copy is examined again under another configuration, after a record of it, and after the
-// next sweep of the store (CopyBook).
+// connection has one of its keys, or if the table is full. Its packets are then served like those of an
+// unknown connection. The copy is examined again under another configuration, after a record of it, and after
+// the next sweep of the store (CopyBook).
 #pragma once
 
 #include "dataplane/copies/store.hpp"
