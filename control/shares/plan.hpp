@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "control/shares/share_map.hpp"
 #include "dataplane/base/ip.hpp"
+#include "dataplane/shares/share_map.hpp"
 
 namespace penstock::shares {
 

@@ -35,7 +35,7 @@ inline constexpr uint32_t kBackendsPerServiceMax = 1'000'000;
 // SNAT addresses of one gateway. The capacity is addresses x ports x endpoints, so a handful suffices. The
 // index of a SNAT address is stored in one byte.
 inline constexpr uint32_t kSnatAddressesMax = 64;
-// Groups of them: those of the gateway, and those of each share (control/shares/share_map.hpp).
+// Groups of them: those of the gateway, and those of each share (dataplane/shares/share_map.hpp).
 inline constexpr uint32_t kSnatGroupsMax = 1 + 64;
 
 // Next hops at once: the hosts of one or two racks and all endpoints on the link. The kernel's own gc_thresh3

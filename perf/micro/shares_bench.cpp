@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "control/shares/share_map.hpp"
 #include "dataplane/conn/entry.hpp"
 #include "dataplane/copies/record.hpp"
 #include "dataplane/copies/sweep.hpp"
+#include "dataplane/shares/share_map.hpp"
 #include "perf/harness/fingerprint.hpp"
 #include "perf/harness/memory.hpp"
 #include "perf/harness/options.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/shares/share_map.hpp"
+#include "dataplane/shares/share_map.hpp"
 
 #include <gtest/gtest.h>
 
