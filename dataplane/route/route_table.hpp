@@ -51,7 +51,7 @@ enum class NeighbourState : uint8_t {
     Resolving,  // resolution requested, no answer yet
     Reachable,  // usable (also permanent and noarp)
     Stale,      // usable; confirmed again when used (delay and probe included)
-    Failed,     // resolution failed in the kernel; repeated after a pause
+    Failed,     // has not answered, until it answers; resolution is repeated after a pause
 };
 [[nodiscard]] const char* to_string(NeighbourState state) noexcept;
 

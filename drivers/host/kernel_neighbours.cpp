@@ -58,8 +58,12 @@ KernelNeighbours::Applied KernelNeighbours::apply(const NeighbourFact& fact) {
     if (now == known->second) {
         return Applied::Nothing;
     }
-    const bool forwards_alike =
-        now.is_usable() == known->second.is_usable() && (!now.is_usable() || now.mac == known->second.mac);
+    const bool has_failed = known->second.state == route::NeighbourState::Failed;
+    if (has_failed && now.state == route::NeighbourState::Resolving) {
+        return Applied::Nothing;
+    }
+    const bool forwards_alike = now.is_usable() ? known->second.is_usable() && now.mac == known->second.mac
+                                                : now.state == known->second.state;
     known->second = now;
     return forwards_alike ? Applied::State : Applied::Forwarding;
 }

@@ -40,10 +40,11 @@ class KernelNeighbours {
 
     enum class Applied : uint8_t {
         Nothing,     // no change
-        State,       // only the state of a neighbour, its usability unchanged
-        Forwarding,  // a MAC, or whether a neighbour is usable
+        State,       // only the state of a neighbour that is usable as before
+        Forwarding,  // a MAC, whether a neighbour is usable, or whether it has failed
         Full,        // a new neighbour beyond limits::kNeighboursMax, which is not recorded
     };
+    // A neighbour that has failed counts as failed until it answers, also while it is resolved again.
     Applied apply(const NeighbourFact& fact);
     // After a dump: removes the neighbours that did not occur in it. True if there were any.
     bool keep_only(const Keys& seen);
