@@ -76,7 +76,7 @@ ShareMap Plan::map() const {
             placed.emplace(Prefix::host(snat), static_cast<uint8_t>(share));
         }
     }
-    return {static_cast<uint8_t>(shares.size()), std::move(placed)};
+    return {static_cast<uint8_t>(shares.size()), std::move(placed), {.vips = spread, .key = spread_key}};
 }
 
 const char* to_string(Role role) noexcept {

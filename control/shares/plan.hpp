@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,8 @@ struct Gateway {
     uint8_t weight = 1;  // its part of the shares: 1 to kWeightMax
     // HOST:PORT of its gRPC server, for copies of connections (docs/adr/0050); "": it takes part in no copies
     std::string address = {};
+    // Its address on a link of the gateways, to which strays are forwarded (docs/adr/0051).
+    std::optional<IpAddr> link = {};
     bool operator==(const Gateway&) const = default;
 };
 // As large as a number of JSON and of a metric can be without rounding.
@@ -47,6 +50,12 @@ struct Plan {
     uint64_t version = 0;  // of two plans, the higher one counts
     std::vector<Gateway> gateways;
     std::vector<Share> shares;  // 1 to kSharesMax, by number
+    // Packets of shares that another gateway serves are forwarded to it (docs/adr/0051). False: each gateway
+    // serves the packets that it gets.
+    bool forwards_strays = false;
+    // VIPs that all gateways announce, and whose share is that of the client. Sorted.
+    std::vector<Prefix> spread = {};
+    uint64_t spread_key = 0;  // of spread_hash()
     bool operator==(const Plan&) const = default;
 
     // Null: not in the plan.

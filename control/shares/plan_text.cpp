@@ -46,6 +46,11 @@ bool is_allowed_in_address(char c) {
     return is_allowed_in_name(c) || c == ':' || c == '[' || c == ']' || c == '%';
 }
 
+bool is_global_unicast(const IpAddr& address) {
+    return !address.is_unspecified() && !address.is_loopback() && !address.is_link_local() &&
+           !address.is_multicast() && !address.is_reserved_v4();
+}
+
 class Reader {
  public:
     Result<Plan> read(std::string_view text) {
@@ -64,8 +69,13 @@ class Reader {
                 read_count(words);
             } else if (words[0] == "share") {
                 read_share(words);
+            } else if (words[0] == "strays") {
+                read_strays(words);
+            } else if (words[0] == "spread") {
+                read_spread(words);
             } else {
-                wrong(quoted_start(words[0]) + " is not version, gateway, shares, share or end");
+                wrong(quoted_start(words[0]) +
+                      " is not version, gateway, shares, share, strays, spread or end");
             }
             return true;
         });
@@ -94,8 +104,8 @@ class Reader {
     void read_gateway(const Words& words) {
         if (words.size() < 2 || !is_gateway_name(words[1])) {
             return wrong(
-                "write `gateway NAME [weight=NUMBER] [address=HOST:PORT]`: NAME is the --gateway-name of a "
-                "gateway, of " +
+                "write `gateway NAME [weight=NUMBER] [address=HOST:PORT] [link=ADDRESS]`: NAME is the "
+                "--gateway-name of a gateway, of " +
                 std::string(kGatewayNameRule));
         }
         Gateway gateway{.name = std::string(words[1])};
@@ -108,9 +118,11 @@ class Reader {
                 read_weight(value, gateway);
             } else if (key == "address") {
                 read_address(value, gateway);
+            } else if (key == "link") {
+                read_link(value, gateway);
             } else {
                 wrong("gateway " + gateway.name + ": " + quoted_start(words[i]) +
-                      " is not weight= or address=");
+                      " is not weight=, address= or link=");
             }
         }
         if (plan_.gateway(gateway.name) != nullptr) {
@@ -146,6 +158,45 @@ class Reader {
         gateway.address = value;
     }
 
+    void read_link(std::string_view value, Gateway& gateway) {
+        const auto address = IpAddr::parse(value);
+        if (!address || !is_global_unicast(*address)) {
+            return wrong("gateway " + gateway.name + ": link " + quoted_start(value) +
+                         " is not a global unicast address");
+        }
+        if (const auto [former, is_new] = links_.emplace(*address, gateway.name); !is_new) {
+            return wrong("gateway " + gateway.name + ": link " + address->to_string() + " is that of " +
+                         former->second);
+        }
+        gateway.link = *address;
+    }
+
+    void read_strays(const Words& words) {
+        if (words.size() != 2 || words[1] != "forward") {
+            wrong("write `strays forward`");
+        } else if (plan_.forwards_strays) {
+            wrong("strays are forwarded already");
+        } else {
+            plan_.forwards_strays = true;
+        }
+    }
+
+    void read_spread(const Words& words) {
+        const auto [name, value] = key_and_value(words.size() == 3 ? words[2] : "");
+        const auto key = name == "key" ? whole_number<uint64_t>(value) : std::nullopt;
+        if (!key || *key == 0) {
+            return wrong(
+                "write `spread VIPS key=NUMBER`: VIPS are prefixes with commas between them, NUMBER is "
+                "random, and the same on all gateways");
+        }
+        if (plan_.spread_key != 0) {
+            return wrong("a second list of spread VIPs");
+        }
+        plan_.spread_key = *key;
+        read_vips(words[1], plan_.spread);
+        std::ranges::sort(plan_.spread);
+    }
+
     void read_count(const Words& words) {
         const auto number = words.size() == 2 ? whole_number<size_t>(words[1]) : std::nullopt;
         if (count_) {
@@ -176,7 +227,7 @@ class Reader {
             } else if (!keys.insert(key).second) {
                 wrong(quoted_start(key) + " is given twice");
             } else if (key == "vips") {
-                read_vips(value, share);
+                read_vips(value, share.vips);
             } else if (key == "primary") {
                 share.primary = value;
             } else if (key == "heir") {
@@ -191,7 +242,7 @@ class Reader {
         std::ranges::sort(share.snat);
     }
 
-    void read_vips(std::string_view value, Share& share) {
+    void read_vips(std::string_view value, std::vector<Prefix>& vips) {
         for (const std::string_view text : split(value, ',')) {
             const auto address = IpAddr::parse(text.substr(0, text.find('/')));
             const auto prefix = address && !text.contains('/') ? Prefix::host(*address) : Prefix::parse(text);
@@ -204,7 +255,7 @@ class Reader {
                 wrong(prefix->to_string() + " is among the VIPs of line " + std::to_string(at->second) +
                       " already");
             } else {
-                share.vips.push_back(*prefix);
+                vips.push_back(*prefix);
             }
         }
     }
@@ -212,8 +263,7 @@ class Reader {
     void read_snat(std::string_view value, Share& share, size_t number) {
         for (const std::string_view text : split(value, ',')) {
             const auto address = IpAddr::parse(text);
-            if (!address || address->is_unspecified() || address->is_loopback() || address->is_link_local() ||
-                address->is_multicast() || address->is_reserved_v4()) {
+            if (!address || !is_global_unicast(*address)) {
                 wrong(quoted_start(text) + " is not a global unicast address");
             } else if (const auto [at, is_new] = snat_.emplace(*address, number); !is_new) {
                 wrong(address->to_string() + " is a SNAT address of share " + std::to_string(at->second) +
@@ -240,6 +290,7 @@ class Reader {
         if (snat_.size() > limits::kSnatAddressesMax) {
             mistakes_.add("more than " + std::to_string(limits::kSnatAddressesMax) + " SNAT addresses");
         }
+        check_strays();
         const size_t count = count_.value_or(kSharesDefault);
         for (const auto& [number, line] : given_) {
             line_ = line;
@@ -250,6 +301,25 @@ class Reader {
             check_share(plan_.shares[number]);
         }
         plan_.shares.resize(count);
+    }
+
+    // Any gateway may get packets of any share.
+    void check_strays() {
+        if (!plan_.forwards_strays) {
+            if (plan_.spread_key != 0) {
+                mistakes_.add("spread VIPs reach gateways that do not serve them: add `strays forward`");
+            }
+            return;
+        }
+        for (const Gateway& gateway : plan_.gateways) {
+            if (!gateway.link) {
+                mistakes_.add("strays forward: gateway " + gateway.name +
+                              " has no link=ADDRESS, by which the others reach it on a common link");
+            } else if (snat_.contains(*gateway.link)) {
+                mistakes_.add("gateway " + gateway.name + ": link " + gateway.link->to_string() +
+                              " is a SNAT address of share " + std::to_string(snat_.at(*gateway.link)));
+            }
+        }
     }
 
     void check_share(const Share& share) {
@@ -292,6 +362,7 @@ class Reader {
     std::optional<size_t> count_;
     std::map<size_t, uint32_t> given_;                           // lines by the number of the share
     std::map<std::string, std::string, std::less<>> addresses_;  // names by the address of a gateway
+    std::map<IpAddr, std::string> links_;                        // the same by its link=
     std::map<Prefix, uint32_t> vips_;
     std::map<IpAddr, size_t> snat_;  // shares
     LineMistakes mistakes_{kPlanMistakesMax};

@@ -2,8 +2,10 @@
 // The file of --shares: a plan as text.
 //
 //   version 7
-//   gateway edge-1 address=10.0.0.1:7443
-//   gateway edge-2 weight=2 address=edge-2.example:7443
+//   gateway edge-1 address=10.0.0.1:7443 link=10.0.1.1
+//   gateway edge-2 weight=2 address=edge-2.example:7443 link=10.0.1.2
+//   strays forward
+//   spread 203.0.113.64/28 key=7046029254386353131
 //   shares 16
 //   share 3 vips=203.0.113.0/28,2001:db8::/64 primary=edge-2 heir=edge-1 snat=198.51.100.3,2001:db8:1::3
 //   end
@@ -13,8 +15,10 @@
 // contain it, otherwise to the one that its hash selects. The hash also selects a primary and an heir that
 // the file does not name. `snat` lists the SNAT addresses of a share: global unicast addresses that no other
 // share and no `vips` contain, at most limits::kSnatAddressesMax of all shares. Gateways with an address copy
-// connections to each other; one without takes part in no copies. Parsing is strict: a file with any mistake
-// changes nothing, and each mistake is reported with its line and rule. Pure, except for reading the file.
+// connections to each other; one without takes part in no copies. With `strays forward`, gateways forward
+// packets of other gateways' shares to their `link` (docs/adr/0051). `spread` VIPs are announced by all of
+// them. Parsing is strict: a file with any mistake changes nothing, and each mistake is reported with its
+// line and rule. Pure, except for reading the file.
 #pragma once
 
 #include <filesystem>

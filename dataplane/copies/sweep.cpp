@@ -81,7 +81,8 @@ void Sweep::examine(Source& source, uint32_t unit, CoarseTime now, const Selects
     const bool is_live = seen == conn::Table::Unit::Live &&
                          (source.store == nullptr || source.store->is_own(unit, generation, connection));
     const bool is_same = was_sent && is_live && sent->generation == generation;
-    const Selection selection = is_live ? selects(connection.forward.destination) : Selection::None;
+    const Selection selection =
+        is_live ? selects(connection.forward.destination, connection.forward.source) : Selection::None;
     const bool is_selected =
         selection == Selection::All ||
         (selection == Selection::Old && (is_same || units_between(connection.opened_at, now) >= min_age_));

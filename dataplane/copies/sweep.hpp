@@ -26,12 +26,12 @@
 namespace penstock::copies {
 
 // A connection is sent
-// - once it is `min_age` old and its VIP is selected, or at once if all connections of its VIP are;
+// - once it is `min_age` old if it is selected, or at once if it is selected at any age;
 // - again when its state has changed, or a tag of an SCTP association. The tags of TCP are not compared: they
 //   change with the segments of a handshake, and behind a RST, and matter only to the next change of state;
 // - again when its last_seen is kRefreshS later than the one that was sent.
-// An Ended record follows when it has left its table, or its VIP is no longer selected. If another connection
-// has taken its unit, and is sent at the same time, the Held record of that one replaces it.
+// An Ended record follows when it has left its table, or is no longer selected. If another connection has
+// taken its unit, and is sent at the same time, the Held record of that one replaces it.
 //
 // A slot (Record::slot) is a unit, counted through all tables. Own copies of a store (Store::Origin::Own) are
 // swept like a table: they are connections of this gateway for which no packet has arrived yet.
@@ -51,9 +51,9 @@ class Sweep {
     static Result<Sweep> create(std::span<const conn::Table* const> tables, const CoarseClock& clock,
                                 int32_t min_age, const Store* store = nullptr);
 
-    // The connections of a VIP that concern the follower.
+    // The connections of a client to a VIP that concern the follower.
     enum class Selection : uint8_t { None, Old, All };
-    using Selects = std::function<Selection(const IpAddr& vip)>;
+    using Selects = std::function<Selection(const IpAddr& vip, const IpAddr& client)>;
     // Examines up to `units` units (at most kStepUnitsMax) from where the last call ended, and appends the
     // records of changes to `out`: at most kHeldV4Bytes for each unit, and kEndedBytes for each pair. Returns
     // true if this call has ended a pass over all tables; the next one begins another pass. `selects` is

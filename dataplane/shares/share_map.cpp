@@ -9,8 +9,8 @@
 
 namespace penstock::shares {
 
-ShareMap::ShareMap(uint8_t shares, std::map<Prefix, uint8_t> placed)
-    : shares_(shares), placed_(std::move(placed)) {
+ShareMap::ShareMap(uint8_t shares, std::map<Prefix, uint8_t> placed, SpreadVips spread)
+    : shares_(shares), placed_(std::move(placed)), spread_(std::move(spread)) {
     PENSTOCK_ASSERT(shares_ > 0 && shares_ <= kSharesMax);
     for (const auto& [prefix, share] : placed_) {
         (prefix.address().is_v4() ? v4_lengths_ : v6_lengths_).push_back(prefix.length());
@@ -19,6 +19,10 @@ ShareMap::ShareMap(uint8_t shares, std::map<Prefix, uint8_t> placed)
         std::ranges::sort(*lengths, std::greater());
         lengths->erase(std::ranges::unique(*lengths).begin(), lengths->end());
     }
+}
+
+bool ShareMap::is_spread(const IpAddr& vip) const noexcept {
+    return std::ranges::any_of(spread_.vips, [&](const Prefix& vips) { return vips.contains(vip); });
 }
 
 uint8_t ShareMap::share_of(const IpAddr& vip) const {

@@ -26,19 +26,42 @@ inline constexpr uint8_t kSharesMax = 64;
     return mix(mix(load<uint64_t>(address.bytes().data())) ^ load<uint64_t>(address.bytes().data() + 8));
 }
 
+// A hash of a client's address and a VIP, by a key of the plan (docs/adr/0051). It has no ports, so that
+// fragments and ICMP errors have the hash of their flow. Fixed like share_hash().
+[[nodiscard]] inline uint64_t spread_hash(uint64_t key, const IpAddr& vip, const IpAddr& client) noexcept {
+    uint64_t value = share_hash(client) ^ (share_hash(vip) + key) * 0x9e3779b97f4a7c15ULL;
+    value = (value ^ value >> 33) * 0xff51afd7ed558ccdULL;
+    value = (value ^ value >> 33) * 0xc4ceb9fe1a85ec53ULL;
+    return value ^ value >> 33;
+}
+
+// VIPs of which each client has a share of its own.
+struct SpreadVips {
+    std::vector<Prefix> vips;
+    uint64_t key = 0;  // of spread_hash()
+};
+
 // Leads from a VIP to its share.
 class ShareMap {
  public:
     // `shares`: 1 to kSharesMax. `placed`: VIPs that do not follow the hash; of several prefixes with a VIP
-    // the longest counts.
-    ShareMap(uint8_t shares, std::map<Prefix, uint8_t> placed);
+    // the longest counts. Spread VIPs follow neither.
+    ShareMap(uint8_t shares, std::map<Prefix, uint8_t> placed, SpreadVips spread = {});
 
+    // The share of a VIP that is not spread.
     [[nodiscard]] uint8_t share_of(const IpAddr& vip) const;
+    // The share of a client's packets to a VIP.
+    [[nodiscard]] uint8_t share_of(const IpAddr& vip, const IpAddr& client) const {
+        return is_spread(vip) ? static_cast<uint8_t>(spread_hash(spread_.key, vip, client) % shares_)
+                              : share_of(vip);
+    }
+    [[nodiscard]] bool is_spread(const IpAddr& vip) const noexcept;
     [[nodiscard]] uint8_t shares() const noexcept { return shares_; }
 
  private:
     uint8_t shares_;
     std::map<Prefix, uint8_t> placed_;
+    SpreadVips spread_;
     // The lengths of prefixes in placed_, the longest first.
     std::vector<uint8_t> v4_lengths_, v6_lengths_;
 };

@@ -143,8 +143,8 @@ class Bench {
         followed.fill(true);
         return followed;
     }();
-    Sweep::Selects selects_ = [this](const IpAddr& vip) {
-        return is_followed_[shares_.share_of(vip)] ? Sweep::Selection::Old : Sweep::Selection::None;
+    Sweep::Selects selects_ = [this](const IpAddr& vip, const IpAddr& client) {
+        return is_followed_[shares_.share_of(vip, client)] ? Sweep::Selection::Old : Sweep::Selection::None;
     };
     std::optional<Sweep> unchanged_;
     uint64_t bytes_ = 0;

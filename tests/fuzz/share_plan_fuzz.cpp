@@ -33,6 +33,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                         std::ranges::count(plan->gateways, gateway.address, &shares::Gateway::address) == 1));
     }
     const shares::ShareMap map = plan->map();
+    std::set<IpAddr> links;
+    for (const shares::Gateway& gateway : plan->gateways) {
+        PENSTOCK_CHECK(!gateway.link || links.insert(*gateway.link).second);
+        PENSTOCK_CHECK(gateway.link || !plan->forwards_strays);
+    }
+    PENSTOCK_CHECK(plan->spread.empty() || (plan->forwards_strays && plan->spread_key != 0));
+    for (const Prefix& vips : plan->spread) {
+        PENSTOCK_CHECK(map.is_spread(vips.address()));
+        PENSTOCK_CHECK(map.share_of(vips.address(), IpAddr()) < plan->shares.size());
+    }
     std::set<IpAddr> snat;
     for (size_t number = 0; number < plan->shares.size(); ++number) {
         const shares::Share& share = plan->shares[number];

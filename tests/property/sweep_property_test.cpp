@@ -103,7 +103,7 @@ class Gateway {
         std::vector<std::byte> batch;
         const bool has_ended = sweep_->step(
             units, now_,
-            [&](const IpAddr& vip) {
+            [&](const IpAddr& vip, const IpAddr&) {
                 return selected_[vip_number(vip)] ? Sweep::Selection::Old : Sweep::Selection::None;
             },
             batch);

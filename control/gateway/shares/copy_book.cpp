@@ -71,7 +71,8 @@ void CopyBook::set_plan(std::shared_ptr<const GatewayShares> own) {
         if (of.peer == nullptr) {
             return;
         }
-        const uint8_t share = own_->share_of(store_.at(copy).forward.destination);
+        const packet::FlowKey forward = store_.at(copy).forward;
+        const uint8_t share = own_->share_of(forward.destination, forward.source);
         --by_share_[of.share];
         ++by_share_[share];
         of.share = share;
@@ -107,7 +108,7 @@ void CopyBook::apply(const std::string& gateway, std::span<const copies::Record>
 }
 
 void CopyBook::hold(Peer& peer, uint32_t slot, const conn::Connection& connection) {
-    const uint8_t share = own_->share_of(connection.forward.destination);
+    const uint8_t share = own_->share_of(connection.forward.destination, connection.forward.source);
     const auto held = peer.slots.find(slot);
     forget_waiting(peer, slot);
     if ((peer.shares >> share & 1) == 0) {
@@ -180,7 +181,7 @@ void CopyBook::take_back(const std::string& gateway, std::span<const copies::Rec
     from.counts.received += records.size();
     for (const copies::Record& record : records) {
         const conn::Connection& connection = record.connection;
-        const uint8_t share = own_->share_of(connection.forward.destination);
+        const uint8_t share = own_->share_of(connection.forward.destination, connection.forward.source);
         if (record.kind != copies::Record::Kind::Held || (from.shares >> share & 1) == 0) {
             ++from.counts.foreign;
         } else if (!knows(connection)) {  // otherwise it was adopted, or its tuple is used again

@@ -90,8 +90,8 @@ class CopySender::Stream {
         const std::lock_guard lock(sender_.mutex_);
         sender_.sent_[gateway_].as_heir = std::exchange(as_heir_, 0);
     }
-    [[nodiscard]] copies::Sweep::Selection selects(const IpAddr& vip) {
-        const uint8_t share = own_->share_of(vip);
+    [[nodiscard]] copies::Sweep::Selection selects(const IpAddr& vip, const IpAddr& client) {
+        const uint8_t share = own_->share_of(vip, client);
         if ((shares_ >> share & 1) == 0) {
             return copies::Sweep::Selection::None;
         }
@@ -159,7 +159,7 @@ Status CopySender::send_copies(const v1::FollowConnectionsRequest& request, rpc:
         records.clear();
         const bool pass_ended = sweep.step(
             copies::Sweep::kStepUnitsMax, options_.now(),
-            [&](const IpAddr& vip) { return stream.selects(vip); }, records);
+            [&](const IpAddr& vip, const IpAddr& client) { return stream.selects(vip, client); }, records);
         // A long pass without a change is no silence (CopyChannel::kSilence).
         const auto now = std::chrono::steady_clock::now();
         if (!records.empty() || pass_ended || now - last_sent > std::chrono::seconds(1)) {

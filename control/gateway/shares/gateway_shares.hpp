@@ -22,6 +22,11 @@ class GatewayShares {
         std::string reason;  // Role::None: who serves the share, for display
     };
     [[nodiscard]] uint8_t share_of(const IpAddr& vip) const { return map_.share_of(vip); }
+    // The same for the packets of a client, which has a share of its own at a spread VIP.
+    [[nodiscard]] uint8_t share_of(const IpAddr& vip, const IpAddr& client) const {
+        return map_.share_of(vip, client);
+    }
+    [[nodiscard]] bool is_spread(const IpAddr& vip) const noexcept { return map_.is_spread(vip); }
     [[nodiscard]] const Part& part_in(uint8_t share) const noexcept { return parts_[share]; }
     // The number of shares with this role.
     [[nodiscard]] uint32_t count(shares::Role role) const noexcept;

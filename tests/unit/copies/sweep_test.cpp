@@ -95,7 +95,8 @@ TEST(CopySweep, OwnCopiesOfAStoreAreSentLikeConnections) {
     const auto pass = [&] {
         std::vector<std::byte> batch;
         EXPECT_TRUE(sweep.step(
-            Sweep::kStepUnitsMax, kNow, [](const IpAddr&) { return Sweep::Selection::Old; }, batch));
+            Sweep::kStepUnitsMax, kNow, [](const IpAddr&, const IpAddr&) { return Sweep::Selection::Old; },
+            batch));
         return *decode(batch, kNow, kClock);
     };
     ASSERT_TRUE(store->put(numbered(1)).is_set());
@@ -153,7 +154,7 @@ struct Fixture {
     std::vector<std::unique_ptr<TestTable>> tables;
     std::vector<const Table*> pointers;
     std::optional<Sweep> sweep;
-    Sweep::Selects selects = [](const IpAddr&) { return Sweep::Selection::Old; };
+    Sweep::Selects selects = [](const IpAddr&, const IpAddr&) { return Sweep::Selection::Old; };
     std::map<uint32_t, Connection> follower;
 };
 
@@ -274,9 +275,9 @@ TEST(CopySweep, Vip_NoLongerSelected_EndsItsConnections) {
     f.insert(numbered(1));
     f.insert(numbered_v6(2));
     EXPECT_EQ(f.pass(), (Changes{"held 0", "held 2"}));
-    f.selects = [](const IpAddr& vip) { return old_if(vip != kVip); };
+    f.selects = [](const IpAddr& vip, const IpAddr&) { return old_if(vip != kVip); };
     EXPECT_EQ(f.pass(), Changes{"ended 0"});
-    f.selects = [](const IpAddr& vip) { return old_if(vip == kVip); };
+    f.selects = [](const IpAddr& vip, const IpAddr&) { return old_if(vip == kVip); };
     EXPECT_EQ(f.pass(), (Changes{"held 0", "ended 2"}));
     EXPECT_EQ(f.sweep->held(), 1u);
 }
@@ -287,15 +288,15 @@ TEST(CopySweep, Vip_OfWhichAllAreSelected_SendsYoungOnesToo) {
     young.opened_at = young.last_seen = kNow;
     f.insert(young);
     EXPECT_EQ(f.pass(), Changes{});
-    f.selects = [](const IpAddr&) { return Sweep::Selection::All; };
+    f.selects = [](const IpAddr&, const IpAddr&) { return Sweep::Selection::All; };
     EXPECT_EQ(f.pass(), Changes{"held 0"});
-    f.selects = [](const IpAddr&) { return Sweep::Selection::Old; };
+    f.selects = [](const IpAddr&, const IpAddr&) { return Sweep::Selection::Old; };
     EXPECT_EQ(f.pass(), Changes{}) << "what was sent is not ended because of its age";
 }
 
 TEST(CopySweep, Vip_NotSelected_IsNotSent) {
     Fixture f;
-    f.selects = [](const IpAddr&) { return old_if(false); };
+    f.selects = [](const IpAddr&, const IpAddr&) { return old_if(false); };
     f.insert(numbered(1));
     EXPECT_EQ(f.pass(), Changes{});
     EXPECT_EQ(f.sweep->held(), 0u);

@@ -91,6 +91,30 @@ TEST(PlanText, AGatewayMayHaveAnAddress) {
                                     {.name = "d"}}));
 }
 
+TEST(PlanText, StraysAreForwardedOnALink) {
+    const std::string text =
+        "version 1\ngateway a link=10.0.0.1\ngateway b link=2001:db8::2\nstrays forward\nshare 3 "
+        "snat=198.51.100.3\n";
+    const Plan plan = parsed(text);
+    EXPECT_TRUE(plan.forwards_strays);
+    EXPECT_EQ(plan.gateways[0].link, IpAddr::parse("10.0.0.1").value());
+    EXPECT_EQ(plan.gateways[1].link, IpAddr::parse("2001:db8::2").value());
+    EXPECT_FALSE(parsed(kTwo).forwards_strays) << "only if the plan says so";
+    EXPECT_EQ(parse_plan(text + "share 4 snat=10.0.0.1\nend\n").error().what,
+              "gateway a: link 10.0.0.1 is a SNAT address of share 4");
+}
+
+TEST(PlanText, SpreadVipsBelongToTheSharesOfTheirClients) {
+    const Plan plan = parsed(
+        "version 1\ngateway a link=10.0.0.1\ngateway b link=10.0.0.2\nstrays forward\n"
+        "spread 203.0.113.7,192.0.2.0/24 key=12345678901234567890\n");
+    EXPECT_EQ(plan.spread, (std::vector<Prefix>{Prefix::parse("192.0.2.0/24").value(),
+                                                Prefix::parse("203.0.113.7/32").value()}));
+    EXPECT_EQ(plan.spread_key, 12345678901234567890ULL);
+    EXPECT_TRUE(plan.map().is_spread(IpAddr::v4(203, 0, 113, 7)));
+    EXPECT_FALSE(plan.map().is_spread(IpAddr::v4(203, 0, 113, 8)));
+}
+
 TEST(PlanText, AnAddressIsAHostAndAPort) {
     for (const char* const text : {"", "10.0.0.1", "10.0.0.1:0", "10.0.0.1:70000", ":7443",
                                    "2001:db8::1:7443", "unix:/run/penstock.sock", "a/b:7443", "a\x1b:7443"}) {
@@ -102,8 +126,14 @@ TEST(PlanText, AnAddressIsAHostAndAPort) {
 }
 
 constexpr const char* kGatewayLine =
-    "line 4: write `gateway NAME [weight=NUMBER] [address=HOST:PORT]`: NAME is the --gateway-name of a "
-    "gateway, of letters, digits, '.', '-' and '_'";
+    "line 4: write `gateway NAME [weight=NUMBER] [address=HOST:PORT] [link=ADDRESS]`: NAME is the "
+    "--gateway-name "
+    "of a gateway, of letters, digits, '.', '-' and '_'";
+
+constexpr const char* kSpreadLine =
+    "line 4: write `spread VIPS key=NUMBER`: VIPS are prefixes with commas between them, NUMBER is random, "
+    "and "
+    "the same on all gateways";
 
 struct Mistake {
     const char* text;  // behind kTwo
@@ -112,7 +142,7 @@ struct Mistake {
 
 TEST(PlanText, EachMistakeHasItsLineAndItsRule) {
     const Mistake mistakes[] = {
-        {"host a\n", "line 4: \"host\" is not version, gateway, shares, share or end"},
+        {"host a\n", "line 4: \"host\" is not version, gateway, shares, share, strays, spread or end"},
         {"version 8\n", "line 4: a second version"},
         {"gateway\n", kGatewayLine},
         {"gateway weight=2\n", kGatewayLine},
@@ -120,7 +150,22 @@ TEST(PlanText, EachMistakeHasItsLineAndItsRule) {
         {"gateway a weight=2 weight=3\n", "line 4: gateway a: \"weight\" is given twice"},
         {"gateway a weight=0\n", "line 4: gateway a: weight \"0\" must be a number from 1 to 100"},
         {"gateway a weight=101\n", "line 4: gateway a: weight \"101\" must be a number from 1 to 100"},
-        {"gateway a 192.0.2.1\n", "line 4: gateway a: \"192.0.2.1\" is not weight= or address="},
+        {"gateway a 192.0.2.1\n", "line 4: gateway a: \"192.0.2.1\" is not weight=, address= or link="},
+        {"gateway a link=fe80::1\n", "line 4: gateway a: link \"fe80::1\" is not a global unicast address"},
+        {"gateway a link=10.0.0.1\ngateway b link=10.0.0.1\n",
+         "line 5: gateway b: link 10.0.0.1 is that of a"},
+        {"strays drop\n", "line 4: write `strays forward`"},
+        {"strays forward\nstrays forward\n",
+         "line 5: strays are forwarded already; strays forward: gateway edge-1 has no link=ADDRESS, by which "
+         "the others reach it on a common link; strays forward: gateway edge-2 has no link=ADDRESS, by which "
+         "the others reach it on a common link"},
+        {"spread 203.0.113.0/28\n", kSpreadLine},
+        {"spread 203.0.113.0/28 key=0\n", kSpreadLine},
+        {"spread 203.0.113.0/28 key=7\n",
+         "spread VIPs reach gateways that do not serve them: add `strays forward`"},
+        {"share 1 vips=203.0.113.0/28\nspread 203.0.113.0/28 key=7\n",
+         "line 5: 203.0.113.0/28 is among the VIPs of line 4 already; spread VIPs reach gateways that do not "
+         "serve them: add `strays forward`"},
         {"gateway a address=a:1\ngateway b address=a:1\n", "line 5: gateway b: address \"a:1\" is that of a"},
         {"gateway edge-2\n", "line 4: gateway edge-2 is listed already"},
         {"shares 0\n", "line 4: write `shares NUMBER`, from 1 to 64"},

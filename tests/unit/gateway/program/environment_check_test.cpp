@@ -131,7 +131,8 @@ TEST_F(EnvironmentCheck, EachMistakeIsOneLine) {
         {{"--shares", at("file"), "--vip-presence", "routes", "--check-config"},
          "net_null0",
          "--shares: " + at("file") +
-             ": line 1: \"hello\" is not version, gateway, shares, share or end; the last line is not `end`: "
+             ": line 1: \"hello\" is not version, gateway, shares, share, strays, spread or end; the last "
+             "line is not `end`: "
              "the file is not complete; no version: add `version 1`, and raise the number with each change; "
              "no "
              "gateway"},

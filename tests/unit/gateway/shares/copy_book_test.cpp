@@ -456,6 +456,40 @@ TEST_F(HiddenCopyTest, AWaitingConnectionIsHeldWhenTheFormerOneHasLeft) {
     EXPECT_EQ(book_.counts("edge-2").held, 1U);
 }
 
+// Connections of one VIP have different shares; edge-1 has no part in share 1.
+TEST_F(CopyBookTest, OfASpreadVipTheClientDecides) {
+    const std::string text =
+        "version 2\ngateway edge-1 address=10.0.0.1:7443 link=10.0.1.1\n"
+        "gateway edge-2 address=10.0.0.2:7443 link=10.0.1.2\ngateway edge-3 link=10.0.1.3\n"
+        "strays forward\nspread 203.0.113.0/28 key=7\nshares 2\nshare 0 primary=edge-1 heir=edge-2\n"
+        "share 1 primary=edge-2 heir=edge-3\nend\n";
+    const auto plan = std::make_shared<const GatewayShares>(shares::parse_plan(text).value(), "edge-1");
+    held(1, numbered(1));
+    held(2, numbered(2));
+    ASSERT_EQ(book_.counts("edge-2").held, 2U);
+    book_.set_plan(plan);
+    uint64_t allowed = 0, foreign = 0, own = 0;
+    const auto is_common = [&](uint32_t n) {
+        return plan->share_of(kVipOfShare0, numbered(n).forward.source) == 0;
+    };
+    EXPECT_EQ(book_.counts("edge-2").held, (is_common(1) ? 1U : 0U) + (is_common(2) ? 1U : 0U));
+    for (uint32_t n = 1; n <= 40; ++n) {
+        held(n, numbered(n));
+        (is_common(n) ? allowed : foreign) += 1;
+        EXPECT_EQ(has(n), is_common(n)) << n;
+    }
+    EXPECT_GT(allowed, 8U);
+    EXPECT_GT(foreign, 8U);
+    EXPECT_EQ(book_.counts("edge-2").held, allowed);
+    EXPECT_EQ(book_.counts("edge-2").foreign, foreign);
+    for (uint32_t n = 41; n <= 80; ++n) {
+        const copies::Record record{.kind = Kind::Held, .slot = n, .connection = numbered(n)};
+        book_.take_back("edge-2", {&record, 1}, [](const auto&) { return false; });
+        own += is_common(n) ? 1 : 0;
+    }
+    EXPECT_EQ(book_.own(), own);
+}
+
 TEST_F(CopyBookTest, ANewPlanRemovesWhatItNoLongerAllows) {
     held(1, numbered(1));
     held(2, numbered(2, kVipOfShare1));
