@@ -98,6 +98,9 @@ enum class Verdict : uint8_t {
       "(--reverse-path)")                                                                                    \
     X(StrayReply, "stray_reply",                                                                             \
       "a packet from an endpoint's port that belongs to no flow: it would expose the endpoint's address")    \
+    X(StrayTtl, "stray_ttl",                                                                                 \
+      "a packet of another gateway's share whose TTL ran out before it reached that gateway: gateways with " \
+      "different plans forward it to one another")                                                           \
     X(ConnectionTableFull, "connection_table_full",                                                          \
       "this worker's connection table had no room for a new flow")                                           \
     X(SnatPortsExhausted, "snat_ports_exhausted", "every SNAT port towards this endpoint is in use")         \

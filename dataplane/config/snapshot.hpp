@@ -16,6 +16,7 @@
 #include "dataplane/route/link_vips.hpp"
 #include "dataplane/route/prefix_set.hpp"
 #include "dataplane/route/route_table.hpp"
+#include "dataplane/shares/strays.hpp"
 
 namespace penstock::config {
 
@@ -31,6 +32,8 @@ struct Snapshot {
     std::shared_ptr<const lb::MarkedFrontends> marked = {};  // of `services`; null: no NIC marks packets
     // VIPs for which workers answer ARP and neighbour discovery. Null: none, and such messages are not read.
     std::shared_ptr<const route::LinkVips> link_vips = {};
+    // Null: strays are not forwarded; the gateway serves each packet that it gets.
+    std::shared_ptr<const shares::Strays> strays = {};
     // Whether a packet to an undeclared port of a VIP is rejected (LB-021). If false, it is dropped silently.
     bool rejects_closed_vip_ports = false;
     PacketPolicy packets;

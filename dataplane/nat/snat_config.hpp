@@ -65,6 +65,9 @@ struct SnatAddress {
     bool operator==(const SnatAddress&) const = default;
 };
 
+// In place of a group: that of the share of the flow's client (docs/adr/0051, spread VIPs).
+inline constexpr uint8_t kGroupOfClient = 0xff;
+
 // Bit n: element n of SnatAddresses.
 using SnatAddressSet = uint64_t;
 static_assert(limits::kSnatAddressesMax <= 64);

@@ -106,6 +106,19 @@ PENSTOCK_ALWAYS_INLINE void translate_ip(uint8_t* frame, const Parsed& parsed, c
     }
 }
 
+// Decrements the TTL or hop limit of any IP packet, above 1, and changes nothing else.
+inline void pass_hop(uint8_t* frame, const Parsed& parsed) noexcept {
+    PENSTOCK_ASSERT(parsed.ttl > 1);
+    uint8_t* const ip_at = frame + parsed.l3_offset;
+    if (parsed.family == IpFamily::V4) {
+        uint8_t* const sum_at = ip_at + offsetof(Ipv4Header, checksum);
+        ip_at[offsetof(Ipv4Header, ttl)] = static_cast<uint8_t>(parsed.ttl - 1);
+        store(sum_at, kOneHopDelta.applied_to(load<Be16>(sum_at)));
+    } else {
+        ip_at[offsetof(Ipv6Header, hop_limit)] = static_cast<uint8_t>(parsed.ttl - 1);
+    }
+}
+
 // Writes the ports of the TCP or UDP header at `l4_at`, and updates its checksum by `l4`, which covers the
 // change of the ports and of the addresses.
 PENSTOCK_ALWAYS_INLINE void translate_ports(uint8_t* l4_at, Protocol protocol, Be16 source_port,

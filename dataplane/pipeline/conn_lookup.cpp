@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "dataplane/packet/common_packet.hpp"
+#include "dataplane/pipeline/opening/strays.hpp"
 #include "dataplane/pipeline/opening/take_over.hpp"
 #include "dataplane/pipeline/placement.hpp"
 
@@ -149,7 +150,7 @@ PENSTOCK_NOINLINE void ask_owner(const WorkerContext& ctx, Burst& burst, uint32_
         return;
     }
     WorkerId owner;
-    if (ctx.copies != nullptr) {
+    if (ctx.copies != nullptr && !precedes_copies(*ctx.snapshot, burst.parsed[i].key)) {
         owner = owner_of_copy(*ctx.copies, burst.parsed[i], *ctx.snapshot, ctx.owner);
     }
     // A moved flow may have ended long ago. If it lives and has a copy too, both have the same owner.

@@ -37,7 +37,8 @@ void renumber(WorkerContext& ctx, Burst& burst, uint32_t i, const IpAddr& destin
     const packet::Parsed& parsed = burst.parsed[i];
     const bool is_flows = parsed.kind == packet::PacketKind::Flow && !burst.answers[i];
     if (parsed.is_fragment ||
-        (is_flows && keeps_source(ctx.connections.at(burst.found[i].index), burst.found[i].direction))) {
+        (is_flows && (!burst.found[i].is_hit() ||  // a stray (opening/strays.hpp)
+                      keeps_source(ctx.connections.at(burst.found[i].index), burst.found[i].direction)))) {
         return;
     }
     packet::set_datagram_id(burst.data[i], ctx.next_datagram_id(destination));

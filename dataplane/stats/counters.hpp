@@ -71,6 +71,10 @@ namespace penstock::stats {
     X(ConnectionsTakenOver, "connections_taken_over",                                                        \
       "connections of another gateway that continue here, taken over from their copies")                     \
     X(CopiesRefused, "copies_refused", "copies whose connection could not be taken over")                    \
+    X(StraysForwarded, "strays_forwarded",                                                                   \
+      "packets of other gateways' shares, forwarded to the gateway that serves them")                        \
+    X(StraysReturned, "strays_returned",                                                                     \
+      "packets served here although their share is another gateway's, because they came from that gateway")  \
     X(ArpReplies, "arp_replies", "ARP requests and probes for VIPs that a worker answered")                  \
     X(NeighbourAdvertisements, "neighbour_advertisements",                                                   \
       "neighbour solicitations for VIPs that a worker answered")                                             \

@@ -15,7 +15,9 @@
 #include "dataplane/packet/parse_any.hpp"
 #include "dataplane/pipeline/forward.hpp"
 #include "dataplane/pipeline/opening/admit.hpp"
+#include "dataplane/pipeline/opening/strays.hpp"
 #include "dataplane/pipeline/placement.hpp"
+#include "dataplane/worker/explain_strays.hpp"
 #include "dataplane/worker/explain_text.hpp"
 #include "dataplane/worker/inspect.hpp"
 #include "dataplane/worker/known_connection.hpp"
@@ -137,13 +139,15 @@ class DryRun {
         for (auto worker = searched_.begin(); worker != searched_.end() && !known_; ++worker) {
             known_ = find_connection(context_of(*worker), query_.key);
         }
-        const bool is_refused = !known_ && !copied();
+        share_ = share_finding(snapshot_, query_.key);
+        const bool is_refused = !known_ && !(share_ && share_->precedes_copies) && !copied();
         out_.worker = known_ ? known_->worker : owner_;
         if (!known_) {
-            step("connection", (is_refused ? "none, because its copy cannot be taken over"
-                                           : "none: this would be the first packet of a flow") +
-                                   unreached_text());
-            return open();
+            step("connection",
+                 (is_refused ? "none, because its copy cannot be taken over"
+                             : "none: this would be the first packet of a flow") +
+                     unreached_text(searched_, std::bind_front(&DryRun::context_of, this), query_.key));
+            return begin();
         }
         // The worker that opens flows may have a connection of this tuple as well, from before or after a
         // change of the Service's source mode.
@@ -154,24 +158,10 @@ class DryRun {
             known_ = find_connection(context_of(owner_), query_.key);
             if (!known_) {
                 step("connection", "none on that worker: a new flow may be opened in its place");
-                return open();
+                return begin();
             }
         }
         known_connection();
-    }
-
-    // Connections of this tuple on workers that do not look it up. Those that do have none.
-    std::string unreached_text() const {
-        std::string text;
-        for (const auto& worker : impl_.workers_) {
-            const WorkerId id = worker->context().self;
-            if (std::ranges::find(searched_, id) == searched_.end() &&
-                find_connection(worker->context(), query_.key)) {
-                text += "; worker " + std::to_string(id.value) +
-                        " has one, but this packet does not reach that worker";
-            }
-        }
-        return text;
     }
 
     CoarseTime now() const { return context_of({0}).clock.at(context_of({0}).timeline.shown(rte_rdtsc())); }
@@ -201,7 +191,7 @@ class DryRun {
                                         : known_->connection.forward.reversed());
             case Effect::Reopens:
                 step("connection", finding + "; it is removed, and a new flow may be opened in its place");
-                return open();
+                return begin();
             case Effect::Resets:
                 step("connection", finding + "; the packet is answered by RSTs to both sides");
                 return reject();
@@ -222,6 +212,14 @@ class DryRun {
         step("route", "no route to the sender " + query_.key.source.to_string() +
                           " through a port of the gateway: it gets no answer");
         drop(DropReason::NoRoute);
+    }
+
+    // A packet of no connection: a stray, or the first one of a flow.
+    void begin() {
+        if (share_) {
+            step("share", share_->text);
+        }
+        share_ && share_->stray_to ? leave(query_.key, share_->stray_to) : open();
     }
 
     void open() {
@@ -305,13 +303,14 @@ class DryRun {
             step("route", "no route to " + backend.address.to_string() + " through a port of the gateway");
             return drop(DropReason::NoRoute);
         }
+        const uint8_t group = pipeline::snat_group_of(snapshot_, frontend, query_.key.source);
         const std::vector<const nat::SnatAddress*> in_turn = nat::choices_in_turn(
             *snapshot_.snat, {.endpoint = backend.address,
                               .endpoint_port = backend.port,
                               .protocol = query_.key.protocol,
                               .egress = next_hop->egress,
                               .client_hash = context.owner.client_hash(query_.key.source),
-                              .group = frontend.snat_group});
+                              .group = group});
         if (in_turn.empty()) {
             step("snat", "no SNAT address of " + std::string(to_string(backend.address.family())) +
                              " is usable on the NicPort towards the backend");
@@ -336,7 +335,7 @@ class DryRun {
         after.source_port = 0;
         const bool may_keep_port = query_.key.protocol == Protocol::Sctp && choice.is_free && translates;
         const bool may_differ = !choice.is_free && in_turn.size() > 1;
-        step("snat", "the source becomes " + snat_address_text(*choice.source, frontend.snat_group) +
+        step("snat", "the source becomes " + snat_address_text(*choice.source, group) +
                          (may_differ ? " or another SNAT address, with " : " with ") +
                          (may_keep_port ? "the client's own port if it is free, otherwise " : "") +
                          (choice.is_free ? "a free port " : "a port reclaimed from another connection, ") +
@@ -379,13 +378,14 @@ class DryRun {
         return found.position;
     }
 
-    void leave(const FlowKey& after) {
+    // `link`: of another gateway, to which the packet goes as a stray; empty: it goes to its destination.
+    void leave(const FlowKey& after, const std::optional<IpAddr>& link = {}) {
         out_.leaves_as = after;
         if (after.destination.is_v4() != query_.key.destination.is_v4()) {
             step("convert", "the packet is converted to " +
                                 std::string(to_string(after.destination.family())) + " (RFC 7915)");
         }
-        const std::optional<route::NextHop> next_hop = snapshot_.routes->next_hop(after.destination);
+        const auto next_hop = snapshot_.routes->next_hop(link.value_or(after.destination));
         if (!next_hop && snapshot_.routes->is_host_address(after.destination)) {
             const NicPortId back = pipeline::twin_towards(*snapshot_.routes, after.source);
             step(
@@ -428,6 +428,7 @@ class DryRun {
     packet::Parsed packet_;                 // as far as the query describes it
     std::vector<WorkerId> searched_;        // for the packet's connection, in turn
     std::optional<KnownConnection> known_;  // that the packet belongs to, or would reopen
+    std::optional<ShareFinding> share_;     // of a packet of no connection
     WorkerId owner_{0};                     // opens the flow
     bool decided_ = false;
     Explanation out_;

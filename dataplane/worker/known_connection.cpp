@@ -118,6 +118,20 @@ std::optional<KnownConnection> find_connection(const pipeline::WorkerContext& co
     return std::nullopt;
 }
 
+std::string unreached_text(std::span<const WorkerId> searched, const ContextOf& context_of,
+                           const packet::FlowKey& key) {
+    std::string text;
+    const uint32_t workers = context_of({0}).workers;
+    for (uint32_t number = 0; number < workers; ++number) {
+        const WorkerId id{static_cast<decltype(WorkerId::value)>(number)};
+        if (std::ranges::find(searched, id) == searched.end() && find_connection(context_of(id), key)) {
+            text +=
+                "; worker " + std::to_string(number) + " has one, but this packet does not reach that worker";
+        }
+    }
+    return text;
+}
+
 Effect effect_on(const KnownConnection& known, const packet::Parsed& packet) {
     switch (packet.key.protocol) {
         case Protocol::Tcp:

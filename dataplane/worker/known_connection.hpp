@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "dataplane/base/ids.hpp"
@@ -46,6 +48,10 @@ using ContextOf = std::function<const pipeline::WorkerContext&(WorkerId worker)>
 [[nodiscard]] std::optional<KnownCopy> find_copy(const packet::Parsed& packet,
                                                  const config::Snapshot& snapshot,
                                                  const ContextOf& context_of, CoarseTime now);
+
+// "; worker 2 has one, ...": connections with `key` on workers that are not `searched`. "": none.
+[[nodiscard]] std::string unreached_text(std::span<const WorkerId> searched, const ContextOf& context_of,
+                                         const packet::FlowKey& key);
 
 enum class Effect : uint8_t {
     Continues,     // translated and forwarded

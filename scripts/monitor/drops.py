@@ -38,4 +38,4 @@ SHOWN = """frame_too_short wrong_destination_mac bad_ip_header bad_l4_header mar
     bad_extension_header source_routed no_udp_checksum too_many_tags vip_port_closed source_not_allowed
     no_local_endpoint no_endpoint reject_limited reject_not_allowed reset_limited bad_icmp icmp_unknown_flow
     icmp_search_limited icmp_not_translated vip_echo sctp_no_association sctp_wrong_tag invalid_tcp_flags
-    reverse_path stray_reply packet_too_big bad_link_message""".split()
+    reverse_path stray_reply stray_ttl packet_too_big bad_link_message""".split()

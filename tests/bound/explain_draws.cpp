@@ -225,6 +225,22 @@ IpAddr some_destination(Prng& random, bool is_v4) {
     }
 }
 
+// Two gateways with four shares; the other one where an endpoint would be, or behind a router.
+std::shared_ptr<const shares::Strays> some_strays(Prng& random) {
+    using shares::Strays;
+    if (!random.one_in(3)) {
+        return nullptr;
+    }
+    const IpAddr link = random.one_in(6) ? IpAddr::v4(192, 0, 2, 1) : backend_address(12);
+    Strays::Parts parts{
+        .map = shares::ShareMap(4, {}, {.vips = {*Prefix::parse("::/0")}, .key = random.next()}),
+        .shares = {{0, 1}, {1, 0}, {1, Strays::kNone}, {0, 1}},
+        .gateways = {{"edge-1", kUpAddress, true}, {"edge-2", link, !random.one_in(4)}},
+        .self = 0,
+        .snat = {}};
+    return std::make_shared<const Strays>(std::move(parts));
+}
+
 }  // namespace
 
 World some_world(Prng& random, VirtualGateway& gateway) {
@@ -261,6 +277,7 @@ World some_world(Prng& random, VirtualGateway& gateway) {
     world.snapshot = gateway.snapshot();
     world.snapshot.routes = some_routes(random);
     world.snapshot.snat = some_snat(random, world.is_narrow);
+    world.snapshot.strays = some_strays(random);
     return world;
 }
 

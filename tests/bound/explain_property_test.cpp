@@ -289,6 +289,9 @@ void count(Counts& counts, const worker::ExplainQuery& query, const worker::Expl
                              *explained.next_hop != explained.leaves_as->destination);
     note("to another worker", mentions("is handed to it"));
     note("taken over from a copy", mentions("taken over from the copy of the connection"));
+    note("forwarded as a stray", mentions(": a stray, forwarded unchanged to gateway "));
+    note("of a share, served here", mentions(": served here, by gateway "));
+    note("of a share without a gateway that gets it", mentions(" cannot get it ("));
     note("copy refused", mentions("its copy cannot be taken over"));
 }
 
@@ -319,6 +322,9 @@ std::vector<std::string> required_kinds() {
                                    "to another worker",
                                    "taken over from a copy",
                                    "copy refused",
+                                   "forwarded as a stray",
+                                   "of a share, served here",
+                                   "of a share without a gateway that gets it",
                                    "ttl 1",
                                    "options that pass",
                                    "options that are dropped"};
@@ -384,7 +390,8 @@ std::string difference_with(Extra extra, const worker::ExplainQuery& query,
     // Without a route to the sender, the answer (ICMP time exceeded) is dropped.
     const bool expires = (done.is_answer && kind_of_answer(done.frame).ends_with("time exceeded")) ||
                          (done.verdict == Verdict::Drop &&
-                          (done.reason == DropReason::TtlExpired || done.reason == DropReason::NoRoute));
+                          (done.reason == DropReason::TtlExpired || done.reason == DropReason::StrayTtl ||
+                           done.reason == DropReason::NoRoute));
     const bool is_sent_on = explained.leaves_as && explained.verdict != "drop";
     return is_sent_on && !expires ? "TTL 1 does not expire" : "";
 }

@@ -457,9 +457,9 @@ void VirtualGateway::rebuild_routes() {
         for (uint8_t host = 11; host < 251; ++host) {
             const bool resolved =
                 std::find(unresolved_.begin(), unresolved_.end(), host) == unresolved_.end();
-            neighbours.push_back(
-                {NeighbourId{first_id + host}, kCluster, backend_address(host, family), backend_mac(host),
-                 resolved ? route::NeighbourState::Stale : route::NeighbourState::Resolving});
+            neighbours.push_back({NeighbourId{first_id + host}, kCluster, backend_address(host, family),
+                                  backend_mac(host),
+                                  resolved ? route::NeighbourState::Stale : unresolved_state_});
         }
         first_id += 256;
     }
@@ -474,8 +474,9 @@ void VirtualGateway::rebuild_routes() {
     ++snapshot_.generation;
 }
 
-void VirtualGateway::set_unresolved(std::vector<uint8_t> backends) {
+void VirtualGateway::set_unresolved(std::vector<uint8_t> backends, route::NeighbourState state) {
     unresolved_ = std::move(backends);
+    unresolved_state_ = state;
     rebuild_routes();
 }
 void VirtualGateway::remove_routes() {
@@ -495,6 +496,10 @@ void VirtualGateway::set_link_vips(const std::vector<IpAddr>& vips) {
         on_uplink.push_back({vip, kUp});
     }
     snapshot_.link_vips = vips.empty() ? nullptr : std::make_shared<const route::LinkVips>(on_uplink);
+    ++snapshot_.generation;
+}
+void VirtualGateway::set_strays(std::shared_ptr<const shares::Strays> strays) {
+    snapshot_.strays = std::move(strays);
     ++snapshot_.generation;
 }
 void VirtualGateway::set_mtu(uint16_t mtu) {

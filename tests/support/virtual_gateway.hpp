@@ -140,8 +140,11 @@ class VirtualGateway {
     void set_packets(const config::PacketPolicy& packets);
     void set_blocked_sources(const route::PrefixSet& blocked);  // empty: no list
     // Backends without a usable neighbour entry: packets to them are held.
-    void set_unresolved(std::vector<uint8_t> backends);
+    void set_unresolved(std::vector<uint8_t> backends,
+                        route::NeighbourState state = route::NeighbourState::Resolving);
     void remove_routes();
+    // Other gateways, to which packets of their shares are forwarded; null: none.
+    void set_strays(std::shared_ptr<const shares::Strays> strays);
     void set_mtu(uint16_t mtu);  // of both ports
     void set_mtu(NicPortId port, uint16_t mtu);
     // VIPs on the uplink's twin by VIP presence.
@@ -311,6 +314,7 @@ class VirtualGateway {
     std::map<std::pair<uint32_t, IpAddr>, Numbered> numbered_;
     uint64_t services_generation_ = 1;
     std::vector<uint8_t> unresolved_;
+    route::NeighbourState unresolved_state_ = route::NeighbourState::Resolving;
     std::vector<Outcome> own_segments_;
     // Waiting fragments, by the number that represents an mbuf in the table.
     std::map<uintptr_t, InFlight> waiting_;

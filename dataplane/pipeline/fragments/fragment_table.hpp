@@ -60,12 +60,14 @@ struct DatagramFate {
         Handed,   // handed to `worker`
         Host,     // punted to Linux
         Relayed,  // sent by Linux, and transmitted unchanged
+        Stray,    // forwarded to `gateway`
         Dead,     // dropped or answered
     };
     Kind kind = Kind::Unknown;
     conn::Direction direction = conn::Direction::Forward;
     WorkerId worker;
-    uint8_t tried = 0;  // if handed: index of the candidate (HandoffNote)
+    uint8_t tried = 0;    // if handed: index of the candidate (HandoffNote)
+    uint8_t gateway = 0;  // if stray: its number (shares/strays.hpp)
     ConnectionIndex connection;
     uint32_t generation = 0;  // of the connection: another one may have taken its slot meanwhile
     // The identification that the whole datagram leaves with; empty: the sender's.

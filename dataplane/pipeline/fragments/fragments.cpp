@@ -4,6 +4,7 @@
 #include "dataplane/packet/fragment.hpp"
 #include "dataplane/packet/quoted.hpp"
 #include "dataplane/pipeline/forward.hpp"
+#include "dataplane/pipeline/opening/strays.hpp"
 #include "dataplane/pipeline/other_family.hpp"
 #include "dataplane/pipeline/placement.hpp"
 
@@ -112,6 +113,9 @@ Fate fate_after(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexce
     }
     if (verdict == Verdict::Punt) {
         return {.kind = Fate::Kind::Host};
+    }
+    if (const auto gateway = gone_astray_to(ctx, burst, i); gateway != shares::Strays::kNone) {
+        return {.kind = Fate::Kind::Stray, .gateway = gateway};
     }
     return {.kind = had_flow || !burst.arrival[i].note.from_host ? Fate::Kind::Dead : Fate::Kind::Relayed};
 }
@@ -239,6 +243,9 @@ bool follow_one(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
         case Fate::Kind::Relayed:
             burst.relay(i);
             break;
+        case Fate::Kind::Stray:
+            forward_stray_fragment(ctx, burst, i, fate.gateway);
+            break;
         case Fate::Kind::Dead:
             burst.drop(i, DropReason::Fragment);
             break;
@@ -271,7 +278,8 @@ PENSTOCK_ALWAYS_INLINE void follow_all(WorkerContext& ctx, Burst& burst) noexcep
             renumber_first(ctx, burst, i, fate);
         }
         conclude(ctx, burst, i, fate);
-        if (fate.kind == Fate::Kind::Flow && !burst.datagram[i].is_set()) {
+        if ((fate.kind == Fate::Kind::Flow || fate.kind == Fate::Kind::Stray) &&
+            !burst.datagram[i].is_set()) {
             burst.drop(i, DropReason::FragmentsFull);  // the rest could not follow it
         }
     }

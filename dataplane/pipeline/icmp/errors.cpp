@@ -8,6 +8,7 @@
 #include "dataplane/packet/wire.hpp"
 #include "dataplane/pipeline/answers/own_errors.hpp"
 #include "dataplane/pipeline/forward.hpp"
+#include "dataplane/pipeline/opening/strays.hpp"
 #include "dataplane/pipeline/opening/take_over.hpp"
 #include "dataplane/pipeline/other_family.hpp"
 #include "dataplane/pipeline/placement.hpp"
@@ -237,7 +238,7 @@ void serve_error(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const packet::FlowKey answered = quote->key.reversed();
     const auto find = [&] {
         const conn::Found found = ctx.connections.find(answered, ctx.connections.hash(answered));
-        if (found.is_hit() || ctx.copies == nullptr ||
+        if (found.is_hit() || ctx.copies == nullptr || precedes_copies(*ctx.snapshot, answered) ||
             !packet::has_valid_icmp_checksum(ByteView(burst.data[i], burst.length[i]), parsed)) {
             return found;
         }
@@ -262,6 +263,9 @@ void serve_error(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
         if (const auto refusal = refuses_search(ctx, burst, i, owners)) {
             return punt_or_drop_unknown(ctx, burst, i, *refusal, true);
         }
+    }
+    if (ctx.snapshot->strays != nullptr && forward_stray_error(ctx, burst, i, quote->key)) {
+        return;
     }
     punt_or_drop_unknown(ctx, burst, i, DropReason::IcmpUnknownFlow, owners.candidates.count > 0);
 }

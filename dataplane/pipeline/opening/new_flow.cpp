@@ -21,6 +21,7 @@
 #include "dataplane/pipeline/opening/opening.hpp"
 #include "dataplane/pipeline/opening/pick_up.hpp"
 #include "dataplane/pipeline/opening/reclaim.hpp"
+#include "dataplane/pipeline/opening/strays.hpp"
 #include "dataplane/pipeline/opening/take_over.hpp"
 #include "dataplane/pipeline/track.hpp"
 #include "dataplane/pipeline/translate.hpp"
@@ -56,7 +57,7 @@ bool begin_search(WorkerContext& ctx, const FlowKey& forward, Opening& opening) 
                                    forward.protocol,
                                    opening.hop->egress,
                                    ctx.owner.client_hash(forward.source),
-                                   opening.frontend->snat_group};
+                                   snat_group_of(*ctx.snapshot, *opening.frontend, forward.source)};
     const nat::HostPorts host{ctx.snapshot->services->node_port_bits(forward.protocol),
                               static_cast<uint32_t>(ctx.snapshot->generation)};
     std::construct_at(&opening.search, ctx.snat_ports, *ctx.snapshot->snat, host, request);
@@ -398,6 +399,10 @@ void serve_again(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     if (hand_to_opener(ctx, burst, i)) {
         return;
     }
+    burst.found[i] = {};
+    if (ctx.snapshot->strays != nullptr && forward_if_stray(ctx, burst, i)) {
+        return;
+    }
     open_flows(ctx, burst, alone, is_translated ? &former : nullptr);
 }
 
@@ -409,6 +414,9 @@ void new_flow(WorkerContext& ctx, Burst& burst) noexcept {
     }
     if (ctx.copies != nullptr && burst.misses.count > 0) [[unlikely]] {
         take_over_copies(ctx, burst);
+    }
+    if (ctx.snapshot->strays != nullptr) [[unlikely]] {
+        forward_strays(ctx, burst);
     }
     const Partition parts = partition(burst);
     open_flows(ctx, burst, parts.together, nullptr);

@@ -8,6 +8,7 @@
 #include "dataplane/copies/sweep.hpp"
 #include "dataplane/pipeline/conn_lookup.hpp"
 #include "dataplane/pipeline/hits.hpp"
+#include "dataplane/pipeline/opening/strays.hpp"
 
 namespace penstock::pipeline {
 namespace {
@@ -117,7 +118,7 @@ void take_over_copies(WorkerContext& ctx, Burst& burst) noexcept {
         const uint32_t i = burst.misses.at[at];
         const packet::Parsed& parsed = burst.parsed[i];
         conn::Found found;
-        if (may_take_over(parsed)) {
+        if (may_take_over(parsed) && !precedes_copies(*ctx.snapshot, parsed.key)) {
             found = take_over(ctx, parsed.key);
         }
         if (found.is_hit()) {

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/pipeline/opening/strays.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "dataplane/base/bytes.hpp"
+#include "dataplane/packet/rewrite.hpp"
+#include "dataplane/packet/wire.hpp"
+#include "dataplane/pipeline/answers/own_errors.hpp"
+#include "dataplane/pipeline/forward.hpp"
+
+namespace penstock::pipeline {
+namespace {
+
+using shares::Strays;
+
+// A gateway that is not on a link would be reached through a router, which would send the packet back here:
+// its destination is still the VIP.
+bool is_on_link(const route::Hop& hop, const IpAddr& link) noexcept {
+    return hop.is_destination || hop.address == link;
+}
+
+bool has_failed(const route::RouteTable& routes, const route::Hop& hop) noexcept {
+    return hop.neighbour_index != route::Hop::kNoNeighbour &&
+           routes.neighbours()[hop.neighbour_index].state == route::NeighbourState::Failed;
+}
+
+StrayTarget examine(const config::Snapshot& snapshot, const Strays::Gateway& gateway,
+                    const route::Hop* hop) noexcept {
+    if (!gateway.takes_strays) {
+        return StrayTarget::Away;
+    }
+    if (hop == nullptr || !is_on_link(*hop, gateway.link)) {
+        return StrayTarget::NotOnLink;
+    }
+    return has_failed(*snapshot.routes, *hop) ? StrayTarget::Unanswered : StrayTarget::Reached;
+}
+
+// Whether the frame has come from the gateway that it would be sent to.
+bool has_come_by(const StrayWay& way, const uint8_t* frame) noexcept {
+    const auto sender = load<MacAddr>(frame + offsetof(packet::EthernetHeader, source));
+    return way.hop->is_usable &&
+           std::equal(sender.bytes.begin(), sender.bytes.end(), way.hop->ethernet_addresses.begin());
+}
+
+void send_stray(WorkerContext& ctx, Burst& burst, uint32_t i, const StrayWay& way) noexcept {
+    const packet::Parsed& parsed = burst.parsed[i];
+    if (parsed.ttl <= 1) {
+        return burst.drop(i, DropReason::StrayTtl);
+    }
+    if (!can_go_by(*way.hop, burst.data[i], parsed)) {
+        return send_too_big(ctx, burst, i, way.hop->mtu, Frame::AsArrived);
+    }
+    packet::pass_hop(burst.data[i], parsed);
+    forward_by(ctx, burst, i, way.hop, ctx.snapshot->strays->gateway(way.gateway)->link, parsed.l3_length);
+    ctx.count()[stats::Counter::StraysForwarded].add(1);
+}
+
+// Linux resolves a gateway again that has not answered: no packet is sent to it meanwhile.
+void ask_for_unanswered(WorkerContext& ctx, const Strays::Order& order) noexcept {
+    const Strays& strays = *ctx.snapshot->strays;
+    for (const Strays::GatewayNumber number : order.gateways) {
+        const Strays::Gateway* const gateway = strays.gateway(number);
+        if (gateway == nullptr || strays.is_self(number)) {
+            return;
+        }
+        const route::Hop* const hop = ctx.snapshot->routes->hop(gateway->link);
+        const StrayTarget target = examine(*ctx.snapshot, *gateway, hop);
+        if (target == StrayTarget::Reached) {
+            return;
+        }
+        if (target == StrayTarget::Unanswered &&
+            ctx.unheld_asks.ask(UnheldAsks::Kind::Configured, hop->egress, gateway->link,
+                                ctx.owner.client_hash(gateway->link), ctx.now)) {
+            ctx.resolve->push({hop->egress, gateway->link});
+        }
+    }
+}
+
+// False: the packet is served here.
+bool send_if_stray(WorkerContext& ctx, Burst& burst, uint32_t i,
+                   const std::optional<Strays::Order>& order) noexcept {
+    const std::optional<StrayWay> way = order ? stray_way(*ctx.snapshot, *order) : std::nullopt;
+    if (order && (!way || way->gateway != order->gateways[0])) {
+        ask_for_unanswered(ctx, *order);
+    }
+    if (!way) {
+        return false;
+    }
+    if (has_come_by(*way, burst.data[i])) {
+        ctx.count()[stats::Counter::StraysReturned].add(1);
+        return false;
+    }
+    send_stray(ctx, burst, i, *way);
+    return true;
+}
+
+}  // namespace
+
+const char* to_string(StrayTarget target) noexcept {
+    switch (target) {
+        case StrayTarget::Reached:
+            break;
+        case StrayTarget::Away:
+            return "away";
+        case StrayTarget::NotOnLink:
+            return "not on a link";
+        case StrayTarget::Unanswered:
+            return "does not answer";
+    }
+    return "yes";
+}
+
+StrayTarget stray_target(const config::Snapshot& snapshot, const Strays::Gateway& gateway) noexcept {
+    return examine(snapshot, gateway, snapshot.routes->hop(gateway.link));
+}
+
+std::optional<Strays::Order> gateways_of(const config::Snapshot& snapshot,
+                                         const packet::FlowKey& key) noexcept {
+    if (snapshot.strays == nullptr || snapshot.routes->is_local(key.destination) ||
+        snapshot.routes->is_local_source(key.source)) {
+        return std::nullopt;
+    }
+    if (auto order = snapshot.strays->of_snat(key.destination, key.destination_port)) {
+        return order;
+    }
+    return snapshot.services->is_vip(key.destination)
+               ? std::optional(snapshot.strays->of_vip(key.destination, key.source))
+               : std::nullopt;
+}
+
+std::optional<StrayWay> stray_way(const config::Snapshot& snapshot, const Strays::Order& order) noexcept {
+    const Strays& strays = *snapshot.strays;
+    for (const Strays::GatewayNumber number : order.gateways) {
+        if (strays.is_self(number)) {
+            return std::nullopt;
+        }
+        const Strays::Gateway* const gateway = strays.gateway(number);
+        if (gateway == nullptr) {
+            continue;
+        }
+        const route::Hop* const hop = snapshot.routes->hop(gateway->link);
+        if (examine(snapshot, *gateway, hop) == StrayTarget::Reached) {
+            return StrayWay{number, hop};
+        }
+    }
+    return std::nullopt;
+}
+
+bool precedes_copies(const config::Snapshot& snapshot, const packet::FlowKey& key) noexcept {
+    const std::optional<Strays::Order> order = gateways_of(snapshot, key);
+    return order && order->is_spread && stray_way(snapshot, *order);
+}
+
+bool forward_if_stray(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
+    return !burst.arrival[i].note.from_host &&
+           send_if_stray(ctx, burst, i, gateways_of(*ctx.snapshot, burst.parsed[i].key));
+}
+
+void forward_strays(WorkerContext& ctx, Burst& burst) noexcept {
+    PacketList left;
+    for (uint32_t at = 0; at < burst.misses.count; ++at) {
+        const uint32_t i = burst.misses.at[at];
+        if (!forward_if_stray(ctx, burst, i)) {
+            left.add(i);
+        }
+    }
+    burst.misses = left;
+}
+
+bool forward_stray_error(WorkerContext& ctx, Burst& burst, uint32_t i,
+                         const packet::FlowKey& quoted) noexcept {
+    // The error travels as packets in the other direction do.
+    const packet::FlowKey answer = quoted.reversed();
+    return !burst.arrival[i].note.from_host &&
+           !ctx.snapshot->routes->is_local_source(burst.parsed[i].key.source) &&
+           send_if_stray(ctx, burst, i, gateways_of(*ctx.snapshot, answer));
+}
+
+Strays::GatewayNumber gone_astray_to(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
+    const packet::Parsed& parsed = burst.parsed[i];
+    if (ctx.snapshot->strays == nullptr || burst.arrival[i].note.from_host ||
+        parsed.kind != packet::PacketKind::Flow || burst.found[i].is_hit()) {
+        return Strays::kNone;
+    }
+    const std::optional<Strays::Order> order = gateways_of(*ctx.snapshot, parsed.key);
+    const std::optional<StrayWay> way = order ? stray_way(*ctx.snapshot, *order) : std::nullopt;
+    return way ? way->gateway : Strays::kNone;
+}
+
+void forward_stray_fragment(WorkerContext& ctx, Burst& burst, uint32_t i,
+                            Strays::GatewayNumber gateway) noexcept {
+    // The plan may have changed since the first fragment.
+    const Strays* const strays = ctx.snapshot->strays.get();
+    const Strays::Gateway* const to = strays == nullptr ? nullptr : strays->gateway(gateway);
+    const route::Hop* const hop = to == nullptr ? nullptr : ctx.snapshot->routes->hop(to->link);
+    if (to == nullptr || examine(*ctx.snapshot, *to, hop) != StrayTarget::Reached) {
+        return burst.drop(i, DropReason::Fragment);
+    }
+    send_stray(ctx, burst, i, {gateway, hop});
+}
+
+}  // namespace penstock::pipeline

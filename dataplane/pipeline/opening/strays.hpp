@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forwards strays: packets to a VIP or a SNAT address of a share that another gateway serves, which match no
+// connection and no copy here (docs/adr/0051). SYNs too, so that one gateway decides about each flow. A stray
+// leaves with another Ethernet header and its TTL or hop limit minus one, and is the same otherwise. The
+// other gateway has to be on a link; a packet for which no such gateway can take strays is served here.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "dataplane/base/cpu.hpp"
+#include "dataplane/config/snapshot.hpp"
+#include "dataplane/packet/flow_key.hpp"
+#include "dataplane/pipeline/state/burst.hpp"
+#include "dataplane/pipeline/state/context.hpp"
+#include "dataplane/shares/strays.hpp"
+
+namespace penstock::pipeline {
+
+// The gateways of a packet with this key, from outside. Empty: strays are not forwarded, the destination
+// belongs to no share or to Linux, or the source is an address of this host.
+[[nodiscard]] std::optional<shares::Strays::Order> gateways_of(const config::Snapshot& snapshot,
+                                                               const packet::FlowKey& key) noexcept;
+
+// nat::SnatAddress::group of a new flow from `client` to `frontend`.
+[[nodiscard]] inline uint8_t snat_group_of(const config::Snapshot& snapshot, const lb::FrontendRow& frontend,
+                                           const IpAddr& client) noexcept {
+    if (frontend.snat_group != nat::kGroupOfClient) [[likely]] {
+        return frontend.snat_group;
+    }
+    return snapshot.strays == nullptr ? uint8_t{0} : snapshot.strays->snat_group(frontend.address, client);
+}
+
+// Whether strays go to a gateway.
+enum class StrayTarget : uint8_t {
+    Reached,
+    Away,        // Strays::Gateway::takes_strays is false
+    NotOnLink,   // Linux has no route to its link address, or a route through a router
+    Unanswered,  // it does not answer ARP or NDP
+};
+// "yes", "away", "not on a link", "does not answer"
+[[nodiscard]] const char* to_string(StrayTarget target) noexcept;
+[[nodiscard]] StrayTarget stray_target(const config::Snapshot& snapshot,
+                                       const shares::Strays::Gateway& gateway) noexcept;
+
+struct StrayWay {
+    shares::Strays::GatewayNumber gateway = shares::Strays::kNone;
+    const route::Hop* hop = nullptr;  // never null; its next hop is the link address of the gateway
+};
+// Empty: the packet is served here. This gateway is the first of `order` that can take it, or none can.
+// `snapshot` has strays.
+[[nodiscard]] std::optional<StrayWay> stray_way(const config::Snapshot& snapshot,
+                                                const shares::Strays::Order& order) noexcept;
+
+// Whether a packet with this key is forwarded as a stray although a copy has its key. So are those to spread
+// VIPs: they arrive here while their gateway is well, and a connection has one owner. Another stray shows
+// that routers have left its gateway, and takes the copy over.
+[[nodiscard]] bool precedes_copies(const config::Snapshot& snapshot, const packet::FlowKey& key) noexcept;
+
+// Forwards packet i, which matches no connection, if it is a stray. False: it is not, and is served here. So
+// is a packet that the other gateway has sent here: the plans differ. Needs ctx.snapshot->strays.
+[[nodiscard]] PENSTOCK_NOINLINE bool forward_if_stray(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept;
+
+// The same for the misses of the burst. Strays are removed from the misses. Runs after copies have been taken
+// over.
+PENSTOCK_NOINLINE void forward_strays(WorkerContext& ctx, Burst& burst) noexcept;
+
+// The same for ICMP error i, which quotes a packet of key `quoted` that no connection here has sent. False:
+// it is no stray.
+[[nodiscard]] PENSTOCK_NOINLINE bool forward_stray_error(WorkerContext& ctx, Burst& burst, uint32_t i,
+                                                         const packet::FlowKey& quoted) noexcept;
+
+// The gateway to which packet i, which has its verdict, went as a stray; kNone: it is no stray.
+[[nodiscard]] shares::Strays::GatewayNumber gone_astray_to(const WorkerContext& ctx, const Burst& burst,
+                                                           uint32_t i) noexcept;
+
+// Sends later fragment i to the gateway to which the first one of its datagram went.
+PENSTOCK_NOINLINE void forward_stray_fragment(WorkerContext& ctx, Burst& burst, uint32_t i,
+                                              shares::Strays::GatewayNumber gateway) noexcept;
+
+}  // namespace penstock::pipeline
