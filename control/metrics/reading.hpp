@@ -167,6 +167,8 @@ struct ShareReading {
         uint64_t sent = 0;
     };
     std::vector<Channel> channels;
+    // The other gateways, and whether strays go there; empty: strays are not forwarded.
+    std::vector<std::pair<std::string, bool>> stray_targets;
     uint64_t copies_max = 0;
     uint64_t copies_taken = 0;
 };

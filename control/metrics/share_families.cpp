@@ -73,6 +73,13 @@ void add_share_families(const ShareReading& shares, std::vector<prometheus::Metr
                                "shares that this gateway could serve as the primary, and that wait for "
                                "penstockctl fail-back"),
                          static_cast<double>(shares.awaiting_fail_back)));
+    prometheus::MetricFamily targets =
+        gauge("penstock_share_stray_target",
+              "1 while packets of another gateway's shares that arrive here are forwarded to it");
+    for (const auto& [gateway, is_reached] : shares.stray_targets) {
+        add(targets, {{"gateway", gateway}}, is_reached ? 1 : 0);
+    }
+    out.push_back(std::move(targets));
     add_channel_families(shares, out);
 }
 

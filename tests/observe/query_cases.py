@@ -23,6 +23,7 @@ ABSENT = {
     "penstock_share_copies": "the plan has one gateway",
     "penstock_share_channel_state": "the plan has one gateway",
     "penstock_share_records_": "the plan has one gateway",
+    "penstock_share_stray_target": "the plan has one gateway",
     "penstock_leader": "a folder of manifests has no Lease",
     "penstock_lease_": "a folder of manifests has no Lease",
     "penstock_status_writes": "a folder of manifests has no status",

@@ -50,9 +50,9 @@ std::string role_text(const v1::Share& share) {
 }  // namespace
 
 Table shares_table(const v1::ListSharesResponse& shares, bool wide) {
-    std::vector<Table::Column> columns{{"SHARE", true}, {"PRIMARY"},      {"HEIR"},
-                                       {"ROLE"},        {"SERVED", true}, {"ANNOUNCED", true},
-                                       {"SNAT"},        {"COPIES", true}, {"CHANNEL"}};
+    std::vector<Table::Column> columns{{"SHARE", true},  {"PRIMARY"},         {"HEIR"}, {"ROLE"},
+                                       {"SERVED", true}, {"ANNOUNCED", true}, {"SNAT"}, {"COPIES", true},
+                                       {"CHANNEL"},      {"STRAYS"}};
     if (wide) {
         columns.push_back({"AGE", true});
         columns.push_back({"VIPS"});
@@ -67,7 +67,8 @@ Table shares_table(const v1::ListSharesResponse& shares, bool wide) {
                                      std::to_string(share.announced()),
                                      comma_list(share.snat()),
                                      std::to_string(share.copies()),
-                                     share.channel()};
+                                     share.channel(),
+                                     share.strays()};
         if (wide) {
             row.push_back(age_text(share.has_complete_age_ms(), share.complete_age_ms()));
             row.push_back(comma_list(share.vips()));
@@ -79,11 +80,11 @@ Table shares_table(const v1::ListSharesResponse& shares, bool wide) {
 
 Table gateways_table(const v1::ListSharesResponse& shares, bool wide) {
     std::vector<Table::Column> columns{
-        {"NAME"},    {"THIS"},    {"WEIGHT", true}, {"PRIMARY-OF", true}, {"HEIR-OF", true},
-        {"ADDRESS"}, {"CHANNEL"}, {"COPIES", true}, {"THERE", true},      {"AGE", true}};
+        {"NAME"},    {"THIS"},         {"WEIGHT", true}, {"PRIMARY-OF", true}, {"HEIR-OF", true}, {"ADDRESS"},
+        {"CHANNEL"}, {"COPIES", true}, {"THERE", true},  {"AGE", true},        {"STRAYS"}};
     if (wide) {
         columns.insert(columns.end(),
-                       {{"RECEIVED", true}, {"REFUSED", true}, {"SENT", true}, {"STREAMS", true}});
+                       {{"LINK"}, {"RECEIVED", true}, {"REFUSED", true}, {"SENT", true}, {"STREAMS", true}});
     }
     columns.push_back({"ERROR"});
     Table table(columns);
@@ -97,8 +98,10 @@ Table gateways_table(const v1::ListSharesResponse& shares, bool wide) {
                                      gateway.channel(),
                                      std::to_string(gateway.copies()),
                                      std::to_string(gateway.copies_there()),
-                                     age_text(gateway.has_complete_age_ms(), gateway.complete_age_ms())};
+                                     age_text(gateway.has_complete_age_ms(), gateway.complete_age_ms()),
+                                     gateway.strays()};
         if (wide) {
+            row.push_back(gateway.link());
             const uint64_t refused = gateway.records_refused_share() + gateway.records_refused_full() +
                                      gateway.records_refused_taken();
             for (const uint64_t number :
@@ -118,20 +121,21 @@ Command get_shares() {
             .options = {"output", "no-headers", "watch", "interval", "all-gateways"},
             .summary =
                 "List the shares of several gateways (--shares): primary, heir, the role of this gateway, "
-                "VIPs served and announced, SNAT addresses, copies of connections",
+                "VIPs served and announced, SNAT addresses, copies of connections, and where strays go",
             .run = run_get_shares,
             .rows = rows_of_shares};
 }
 
 Command get_gateways() {
-    return {.words = {"get", "gateways"},
-            .aliases = {"gateway"},
-            .options = {"output", "no-headers", "watch", "interval", "all-gateways"},
-            .summary =
-                "List the gateways of the plan of shares (--shares), the number of their shares, and "
-                "the copies of their connections",
-            .run = run_get_gateways,
-            .rows = rows_of_gateways};
+    return {
+        .words = {"get", "gateways"},
+        .aliases = {"gateway"},
+        .options = {"output", "no-headers", "watch", "interval", "all-gateways"},
+        .summary =
+            "List the gateways of the plan of shares (--shares), the number of their shares, the copies of "
+            "their connections, and whether strays go there",
+        .run = run_get_gateways,
+        .rows = rows_of_gateways};
 }
 
 }  // namespace penstock::cli

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "control/gateway/compile/routed_prefixes.hpp"
+#include "control/gateway/shares/share_strays.hpp"
 #include "control/log/log.hpp"
 #include "drivers/eal/host_facts.hpp"
 
@@ -30,13 +31,14 @@ std::unique_ptr<config::Snapshot> Reconciler::begin(std::optional<LastGood> last
     const std::lock_guard lock(state_mutex_);
     state_.mirror = std::move(mirror);
     {
-        // Must take effect before the first packet.
+        // Must take effect before the first packet. Other gateways take strays until their streams tell.
         const std::lock_guard inputs_lock(input_mutex_);
         if (inputs_.blocked) {
             parts_.block(std::move(*std::exchange(inputs_.blocked, std::nullopt)));
             inputs_.since.reset();
         }
         if (inputs_.shares) {
+            parts_.forward_strays(strays_of(inputs_.shares->get(), [](const std::string&) { return true; }));
             take_over(std::move(*std::exchange(inputs_.shares, std::nullopt)));
             inputs_.since.reset();
         }
@@ -152,25 +154,28 @@ void Reconciler::probed(std::vector<std::pair<model::ServiceKey, SharedHealth>> 
     input_ready_.notify_one();
 }
 
-void Reconciler::block(route::PrefixSet sources) {
+template <typename Change>
+void Reconciler::put_in(const Change& change) {
     const std::lock_guard lock(input_mutex_);
-    inputs_.blocked = std::move(sources);
+    change(inputs_);
     inputs_.note_arrival();
     input_ready_.notify_one();
+}
+
+void Reconciler::block(route::PrefixSet sources) {
+    put_in([&](Inputs& inputs) { inputs.blocked = std::move(sources); });
 }
 
 void Reconciler::set_shares(std::shared_ptr<const GatewayShares> shares) {
-    const std::lock_guard lock(input_mutex_);
-    inputs_.shares.emplace(std::move(shares));
-    inputs_.note_arrival();
-    input_ready_.notify_one();
+    put_in([&](Inputs& inputs) { inputs.shares.emplace(std::move(shares)); });
+}
+
+void Reconciler::forward_strays(std::shared_ptr<const shares::Strays> strays) {
+    put_in([&](Inputs& inputs) { inputs.strays.emplace(std::move(strays)); });
 }
 
 void Reconciler::answer_for(std::shared_ptr<const route::LinkVips> vips) {
-    const std::lock_guard lock(input_mutex_);
-    inputs_.link_vips.emplace(std::move(vips));
-    inputs_.note_arrival();
-    input_ready_.notify_one();
+    put_in([&](Inputs& inputs) { inputs.link_vips.emplace(std::move(vips)); });
 }
 
 std::shared_ptr<const route::LinkVips> Reconciler::answered() const {
@@ -184,10 +189,7 @@ void Reconciler::set_answered_listener(std::function<void()> listener) {
 }
 
 void Reconciler::publish_again() {
-    const std::lock_guard lock(input_mutex_);
-    inputs_.again = true;
-    inputs_.note_arrival();
-    input_ready_.notify_one();
+    put_in([](Inputs& inputs) { inputs.again = true; });
 }
 
 std::optional<std::chrono::steady_clock::time_point> Reconciler::waiting_since() const {
@@ -287,14 +289,17 @@ void Reconciler::process(Inputs inputs) {
         if (drained) {
             issue(keeper_.wake(state_.compiler.ids(), flows_.flows_of, now));
         }
-        const bool blocks = inputs.blocked.has_value();
-        if (blocks) {
+        if (inputs.blocked) {
             parts_.block(std::move(*inputs.blocked));
         }
         if (inputs.link_vips) {
             parts_.answer_for(*inputs.link_vips);
         }
-        if (publication || inputs.forwarding || drained || blocks || inputs.link_vips || inputs.again) {
+        if (inputs.strays) {
+            parts_.forward_strays(std::move(*inputs.strays));
+        }
+        if (publication || inputs.forwarding || drained || inputs.blocked || inputs.link_vips ||
+            inputs.strays || inputs.again) {
             next = snapshot();
         }
     }

@@ -117,6 +117,8 @@ class Reconciler {
     void block(route::PrefixSet sources);
     // The shares of several gateways from now on; null: none. Any thread, also before begin().
     void set_shares(std::shared_ptr<const GatewayShares> shares);
+    // The gateways to which strays are forwarded from now on; null: they are not. Any thread.
+    void forward_strays(std::shared_ptr<const shares::Strays> strays);
     // The VIPs that workers answer ARP and ND for from now on; null: none. Any thread.
     void answer_for(std::shared_ptr<const route::LinkVips> vips);
     // Those that every running worker has now; null: none. Any thread.
@@ -169,6 +171,7 @@ class Reconciler {
         std::vector<std::pair<model::ServiceKey, SharedHealth>> health;
         std::optional<route::PrefixSet> blocked;
         std::optional<std::shared_ptr<const route::LinkVips>> link_vips;
+        std::optional<std::shared_ptr<const shares::Strays>> strays;
         std::optional<std::shared_ptr<const GatewayShares>> shares;
         bool again = false;
         std::optional<std::chrono::steady_clock::time_point> since;  // arrival of the first input
@@ -182,6 +185,8 @@ class Reconciler {
         bool routed_prefixes = false;
     };
 
+    template <typename Change>
+    void put_in(const Change& change);
     void run();
     void process(Inputs inputs);
     IdentityChange take_over(const drivers::MirroredState& mirror);

@@ -99,6 +99,7 @@ std::unique_ptr<config::Snapshot> SnapshotAssembly::assemble(std::shared_ptr<con
     next->idle_limits = idle_limits_;
     next->blocked_sources = blocked_;
     next->link_vips = link_vips_;
+    next->strays = strays_;
     return next;
 }
 

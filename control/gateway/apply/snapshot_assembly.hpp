@@ -10,6 +10,7 @@
 //   FlowKeeper ----------> flow orders -------------+
 //   blocklist -----------> blocked sources ---------+
 //   caretaker -----------> VIPs to answer for ------+
+//   channels of copies --> strays ------------------+
 //
 // Not thread-safe. The reconciler calls it with its state lock held. Publishes nothing.
 #pragma once
@@ -57,6 +58,8 @@ class SnapshotAssembly {
     // Appends the orders to those that some worker has not finished. `done`: the number of the last order
     // that all workers have finished.
     void issue(const std::vector<conn::FlowOrder>& orders, uint64_t done);
+    // Replaces the other gateways to which strays are forwarded; null: they are not.
+    void forward_strays(std::shared_ptr<const shares::Strays> strays) { strays_ = std::move(strays); }
     // Replaces the blocked sources; empty: none.
     void block(route::PrefixSet sources);
     // Replaces the VIPs that workers answer ARP and ND for; null: none.
@@ -74,6 +77,7 @@ class SnapshotAssembly {
     std::vector<Prefix> pod_cidrs_;                     // as in cluster_clients_
     std::shared_ptr<const route::PrefixSet> blocked_;   // null: none
     std::shared_ptr<const route::LinkVips> link_vips_;  // null: none
+    std::shared_ptr<const shares::Strays> strays_;      // null: they are not forwarded
     std::shared_ptr<const conn::IdleLimits> idle_limits_ = std::make_shared<conn::IdleLimits>();
     // Orders that were not all done at the last check.
     std::shared_ptr<const conn::FlowOrders> orders_ = std::make_shared<conn::FlowOrders>();

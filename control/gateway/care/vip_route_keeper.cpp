@@ -56,8 +56,12 @@ bool is_host_address(const drivers::MirroredState& mirror, const IpAddr& address
            mirror.addresses.end();
 }
 
-// The level of a VIP that other gateways may serve.
+// The level of a VIP that other gateways may serve. A spread one is announced by each gateway of the plan.
 void apply_share(const GatewayShares& shares, uint64_t returning, PlannedVip& vip) {
+    if (shares.is_spread(vip.address) && shares.plan().gateway(shares.gateway_name()) != nullptr) {
+        vip.metric = returning != 0 ? std::max(vip.metric, kDrainMetric) : vip.metric;
+        return;
+    }
     const uint8_t share = shares.share_of(vip.address);
     const GatewayShares::Part& part = shares.part_in(share);
     const bool returns = (returning >> share & 1) != 0;

@@ -84,7 +84,8 @@ void Daemon::prepare_copies() {
                    .tables = inspector.connection_tables(),
                    .clock = inspector.coarse_clock(),
                    .now = [inspector] { return inspector.coarse_now(); },
-                   .share_age = options_.share_age},
+                   .share_age = options_.share_age,
+                   .drains = [this] { return caretaker_ != nullptr && caretaker_->drained(); }},
         .store = copies_.get(),
         .material = [this] { return server_->tls()->current(); },
         .is_protected = has_tcp(options_),
@@ -98,7 +99,11 @@ void Daemon::prepare_copies() {
         .former_returning = handover_.former().returning_shares(),
         .fail_back =
             options_.share_fail_back ? ShareReturn::FailBack::Automatic : ShareReturn::FailBack::ByCommand,
-        .on_return = [this](uint64_t left) { caretaker_->set_returning(left); }});
+        .on_return = [this](uint64_t left) { caretaker_->set_returning(left); },
+        .on_strays =
+            [this](std::shared_ptr<const shares::Strays> strays) {
+                reconciler_->forward_strays(std::move(strays));
+            }});
 }
 
 // The server answers by now: a gateway that is called back by another one is there.

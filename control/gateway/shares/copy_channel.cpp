@@ -71,7 +71,19 @@ Status CopyChannel::take(const v1::ConnectionCopies& message, CoarseTime now, Ti
             shared_.book.end_pass(gateway_);
         }
     }
-    const std::lock_guard lock(mutex_);
+    bool has_changed = false;
+    {
+        const std::lock_guard lock(mutex_);
+        note(message, at);
+        has_changed = std::exchange(takes_strays_, message.takes_strays()) != message.takes_strays();
+    }
+    if (has_changed) {
+        on_strays_();
+    }
+    return {};
+}
+
+void CopyChannel::note(const v1::ConnectionCopies& message, Time at) {
     last_message_ = at;
     view_.plan_version = message.plan_version();
     view_.has_returned = message.has_returned();
@@ -81,13 +93,25 @@ Status CopyChannel::take(const v1::ConnectionCopies& message, CoarseTime now, Ti
         view_.has_recovered = true;
         view_.complete_at = at;
     }
-    return {};
 }
 
-void CopyChannel::end_stream(std::string why) {
+void CopyChannel::end_stream(std::string why, End end) {
+    bool has_changed = false;
+    {
+        const std::lock_guard lock(mutex_);
+        is_called_ = is_open_ = false;
+        has_changed = end == End::Failed && std::exchange(takes_strays_, false) != false;
+        view_.fault = std::move(why);
+    }
+    if (has_changed) {
+        on_strays_();
+    }
+}
+
+std::optional<bool> CopyChannel::takes_strays(Time now) const {
     const std::lock_guard lock(mutex_);
-    is_called_ = is_open_ = false;
-    view_.fault = std::move(why);
+    return takes_strays_ ? std::optional(*takes_strays_ && now - last_message_ <= kStraySilence)
+                         : std::nullopt;
 }
 
 CopyChannel::View CopyChannel::view() const {

@@ -40,6 +40,8 @@ class CopyChannel {
     using Time = std::chrono::steady_clock::time_point;
     // A stream without a message for this long is over: there is one each second.
     static constexpr std::chrono::seconds kSilence{10};
+    // A gateway that is silent for this long takes no strays (docs/adr/0051).
+    static constexpr std::chrono::seconds kStraySilence{3};
     // A store without room for all copies is tried again after this time at the earliest.
     static constexpr std::chrono::seconds kFullPause{60};
 
@@ -47,8 +49,15 @@ class CopyChannel {
     using Knows = std::function<bool(const conn::Connection&)>;
 
     // `gateway` is a name of the plan. `clock`: of the book's connections.
-    CopyChannel(std::string gateway, SharedBook& shared, CoarseClock clock, Knows knows)
-        : gateway_(std::move(gateway)), shared_(shared), clock_(clock), knows_(std::move(knows)) {}
+    // `on_strays`: called on the follower's thread when takes_strays() may have changed.
+    CopyChannel(
+        std::string gateway, SharedBook& shared, CoarseClock clock, Knows knows,
+        std::function<void()> on_strays = [] {})
+        : gateway_(std::move(gateway)),
+          shared_(shared),
+          clock_(clock),
+          knows_(std::move(knows)),
+          on_strays_(std::move(on_strays)) {}
 
     // --- One thread ---
 
@@ -59,8 +68,10 @@ class CopyChannel {
     // The next message of the stream. An error ends it: nothing of the message has been applied. `now`: that
     // of the book's connections.
     Status take(const v1::ConnectionCopies& message, CoarseTime now, Time at);
-    // Why the stream has ended, or has not begun; for display.
-    void end_stream(std::string why);
+    // Replaced: by this gateway, for another one. The other gateway takes strays until it has been silent.
+    enum class End : uint8_t { Failed, Replaced };
+    // `why` it has ended, or has not begun; for display.
+    void end_stream(std::string why, End end = End::Failed);
 
     // --- Any thread ---
 
@@ -79,17 +90,25 @@ class CopyChannel {
     // Whether a new stream is needed: the current one, or the call, is silent, or has lost copies for want of
     // room that is there now.
     [[nodiscard]] bool needs_restart(Time now) const;
+    // Whether the other gateway takes strays, by the current stream. Empty: the first call has neither been
+    // answered nor failed.
+    [[nodiscard]] std::optional<bool> takes_strays(Time now) const;
     [[nodiscard]] const std::string& gateway() const noexcept { return gateway_; }
 
  private:
+    // Under mutex_.
+    void note(const v1::ConnectionCopies& message, Time at);
+
     const std::string gateway_;
     SharedBook& shared_;
     const CoarseClock clock_;
     const Knows knows_;
+    const std::function<void()> on_strays_;
     mutable std::mutex mutex_;  // of the members below; never held while that of the book is taken
     bool is_called_ = false;
     bool is_open_ = false;
     bool had_pass_ = false;
+    std::optional<bool> takes_strays_;  // as the stream tells
     Time last_message_{};
     Time began_{};  // the stream
     View view_;

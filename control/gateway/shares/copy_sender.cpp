@@ -107,7 +107,9 @@ class CopySender::Stream {
         message.set_gateway(own_->gateway_name());
         message.set_plan_version(own_->plan().version);
         message.set_records(records.data(), records.size());
-        message.set_has_returned(sender_.options_.has_returned());
+        const bool has_returned = sender_.options_.has_returned();
+        message.set_has_returned(has_returned);
+        message.set_takes_strays(has_returned && !sender_.options_.drains());
         return message;
     }
 

@@ -42,6 +42,7 @@ class CopySender final : public rpc::PeerTarget {
         // the primary was away, and they end if it returns without them.
         std::chrono::seconds share_age{3};
         std::function<bool()> has_returned = [] { return true; };  // ShareReturn; any thread
+        std::function<bool()> drains = [] { return false; };       // any thread
         std::chrono::milliseconds pass{1'000};                     // length of a pass
         const copies::Store* store = nullptr;  // with own copies, which are sent like connections; null: none
         // CopyBook::give_back(). Any thread; null: there are no copies.

@@ -59,7 +59,8 @@ void Follower::run(const std::stop_token& stopped) {
     while (!stopped.stop_requested()) {
         const auto began = std::chrono::steady_clock::now();
         const std::string why = follow(stopped);
-        channel_.end_stream(why);
+        channel_.end_stream(why,
+                            stopped.stop_requested() ? CopyChannel::End::Replaced : CopyChannel::End::Failed);
         if (stopped.stop_requested()) {
             return;
         }

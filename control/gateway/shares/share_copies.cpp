@@ -56,6 +56,7 @@ std::shared_ptr<const tls::Material> ShareCopies::material() {
 }
 
 void ShareCopies::start() {
+    review_strays();
     if (shared_ != nullptr && options_.is_protected) {
         set_plan(options_.sender.shares());
         thread_ = std::jthread([this](const std::stop_token& stopped) { run(stopped); });
@@ -66,6 +67,10 @@ void ShareCopies::stop() {
     {
         const std::scoped_lock lock(material_mutex_, announce_mutex_);
         is_stopped_ = true;
+    }
+    {
+        const std::lock_guard lock(strays_mutex_);
+        has_strays_ended_ = true;
     }
     thread_ = {};
     request_stop_of_followers();
@@ -87,6 +92,7 @@ void ShareCopies::end_followers() {
 }
 
 void ShareCopies::set_plan(const std::shared_ptr<const GatewayShares>& own) {
+    review_strays();
     if (shared_ == nullptr || !options_.is_protected) {
         return;
     }
@@ -111,9 +117,11 @@ void ShareCopies::set_plan(const std::shared_ptr<const GatewayShares>& own) {
         auto& channel = channels_[gateway.name];
         if (channel == nullptr) {
             channel = std::make_unique<CopyChannel>(
-                gateway.name, *shared_, options_.sender.clock, [this](const conn::Connection& connection) {
+                gateway.name, *shared_, options_.sender.clock,
+                [this](const conn::Connection& connection) {
                     return options_.own_of(connection.forward) || options_.own_of(connection.reverse);
-                });
+                },
+                [this] { review_strays(); });
         }
         followers_[gateway.name] =
             std::make_unique<Follower>(Follower::Options{.own_name = own->gateway_name(),
@@ -228,6 +236,46 @@ ShareReturn::Peer ShareCopies::peer_of(const GatewayShares& own, const std::stri
     return {Channel::Away, view.has_returned};
 }
 
+// Without a common share there is no channel: the gateway takes strays as long as it answers on the link.
+// While this process starts, the other gateway serves connections whose packets may arrive here. It takes
+// strays until the call fails, or has not been answered in time.
+bool ShareCopies::takes_strays(const GatewayShares& own, const std::string& gateway) const {
+    if (own.plan().common_shares(own.gateway_name(), gateway) == 0) {
+        return true;
+    }
+    if (shared_ == nullptr || !options_.is_protected || !may_copy(own, gateway)) {
+        return false;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    const bool is_starting = now - created_ <= CopyChannel::kStraySilence;
+    const std::lock_guard lock(mutex_);
+    const auto found = channels_.find(gateway);
+    return found == channels_.end() ? is_starting : found->second->takes_strays(now).value_or(is_starting);
+}
+
+void ShareCopies::review_strays() {
+    const std::lock_guard lock(strays_mutex_);
+    const std::shared_ptr<const GatewayShares> own = options_.sender.shares();
+    if (has_strays_ended_ || !options_.on_strays) {
+        return;
+    }
+    std::vector<std::string> takers;
+    for (const shares::Gateway& gateway : own->plan().gateways) {
+        if (own->plan().forwards_strays && takes_strays(*own, gateway.name)) {
+            takers.push_back(gateway.name);
+        }
+    }
+    if (own == stray_plan_ && takers == stray_takers_) {
+        return;
+    }
+    const auto takes = [&](const std::string& gateway) {
+        return std::ranges::find(takers, gateway) != takers.end();
+    };
+    options_.on_strays(strays_of(own.get(), takes));
+    stray_plan_ = own;
+    stray_takers_ = std::move(takers);
+}
+
 bool ShareCopies::review_return(const GatewayShares& own) {
     const std::lock_guard lock(return_mutex_);
     const bool has_changed = return_.update(
@@ -248,6 +296,7 @@ void ShareCopies::review_and_announce(const GatewayShares& own) {
 }
 
 void ShareCopies::tick(std::chrono::steady_clock::time_point now, const std::stop_token& stopped) {
+    review_strays();
     review_and_announce(*options_.sender.shares());
     {
         const std::lock_guard lock(mutex_);

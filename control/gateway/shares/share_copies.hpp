@@ -23,6 +23,7 @@
 #include "control/gateway/shares/follower.hpp"
 #include "control/gateway/shares/gateway_shares.hpp"
 #include "control/gateway/shares/share_return.hpp"
+#include "control/gateway/shares/share_strays.hpp"
 #include "control/tls/material.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/base/time.hpp"
@@ -52,6 +53,9 @@ class ShareCopies {
         // Called with each change of returning() that has another cause than a plan, by one thread at a time:
         // this object's, or that of fail_back(). Not called after stop().
         std::function<void(uint64_t returning)> on_return;
+        // Called with each change of the gateways that take strays, and with each plan; null: strays are not
+        // forwarded. One call at a time; not called after stop(). Any thread.
+        std::function<void(std::shared_ptr<const shares::Strays>)> on_strays;
     };
     explicit ShareCopies(Options options);
     ~ShareCopies();
@@ -76,6 +80,9 @@ class ShareCopies {
     // gateway has returned to all shares of which it is the primary. Outdated: it cannot return to any share
     // yet; the error names one. Any thread.
     Result<uint64_t> fail_back();
+    // Calls Options::on_strays if the plan in force, or the gateways that take strays, have changed. Any
+    // thread.
+    void review_strays();
     // Ends all streams that this gateway has opened. Returns at once: a follower that resolves a name, or
     // examines why a connection fails, is waited for by the destructor. Options::material is not called
     // afterwards. Idempotent.
@@ -116,17 +123,23 @@ class ShareCopies {
     void review_and_announce(const GatewayShares& own);
     [[nodiscard]] bool may_serve_as_heir() const;
     [[nodiscard]] bool is_recovering(const std::string& gateway) const;
+    [[nodiscard]] bool takes_strays(const GatewayShares& own, const std::string& gateway) const;
     [[nodiscard]] ShareReturn::Peer peer_of(const GatewayShares& own, const std::string& gateway) const;
 
     const Options options_;
+    const std::chrono::steady_clock::time_point created_ = std::chrono::steady_clock::now();
     std::atomic<bool> has_returned_{false};  // read by sender_
     CopySender sender_;
     mutable std::mutex return_mutex_;
-    ShareReturn return_;                  // guarded by return_mutex_
-    std::unique_ptr<SharedBook> shared_;  // null: --share-copies 0
-    std::mutex material_mutex_;           // held while Options::material is called
-    std::mutex announce_mutex_;           // held while Options::on_return is called
-    bool is_stopped_ = false;             // written with both held, read with one of them
+    ShareReturn return_;       // guarded by return_mutex_
+    std::mutex strays_mutex_;  // held while Options::on_strays is called
+    bool has_strays_ended_ = false;
+    std::vector<std::string> stray_takers_;
+    std::shared_ptr<const GatewayShares> stray_plan_;  // of the last call
+    std::unique_ptr<SharedBook> shared_;               // null: --share-copies 0
+    std::mutex material_mutex_;                        // held while Options::material is called
+    std::mutex announce_mutex_;                        // held while Options::on_return is called
+    bool is_stopped_ = false;                          // written with both held, read with one of them
     mutable std::mutex mutex_;
     // Guarded by mutex_. Channels live as long as this object.
     std::map<std::string, std::unique_ptr<CopyChannel>> channels_;

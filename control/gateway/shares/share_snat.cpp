@@ -39,13 +39,16 @@ std::vector<nat::SnatAddress> snat_of_shares(const GatewayShares* shares) {
     return addresses;
 }
 
+uint8_t snat_group_in(const GatewayShares& shares, uint8_t share) {
+    const bool has_addresses = !shares.plan().shares[share].snat.empty();
+    return has_addresses && shares.part_in(share).role != shares::Role::None ? group_of(share) : uint8_t{0};
+}
+
 uint8_t snat_group_of(const GatewayShares* shares, const IpAddr& vip) {
     if (shares == nullptr) {
         return 0;
     }
-    const uint8_t share = shares->share_of(vip);
-    const bool has_addresses = !shares->plan().shares[share].snat.empty();
-    return has_addresses && shares->part_in(share).role != shares::Role::None ? group_of(share) : uint8_t{0};
+    return shares->is_spread(vip) ? nat::kGroupOfClient : snat_group_in(*shares, shares->share_of(vip));
 }
 
 std::vector<IpAddr> announced_snat(const GatewayShares& shares) {

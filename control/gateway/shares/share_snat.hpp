@@ -17,8 +17,12 @@ namespace penstock::gateway {
 // their owner worker. Null: no shares.
 [[nodiscard]] std::vector<nat::SnatAddress> snat_of_shares(const GatewayShares* shares);
 
-// lb::Frontend::snat_group of a VIP: that of its share if this gateway is the share's primary or heir, and
-// the share has SNAT addresses; otherwise 0. Null: no shares.
+// The group of flows of a share: its own if this gateway is the share's primary or heir, and the share has
+// SNAT addresses; otherwise 0.
+[[nodiscard]] uint8_t snat_group_in(const GatewayShares& shares, uint8_t share);
+
+// lb::Frontend::snat_group of a VIP: that of its share, or nat::kGroupOfClient if the VIP is spread. Null: no
+// shares.
 [[nodiscard]] uint8_t snat_group_of(const GatewayShares* shares, const IpAddr& vip);
 
 // SNAT addresses that are announced by this gateway: those of shares in which it has a role. Sorted.

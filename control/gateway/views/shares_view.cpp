@@ -10,6 +10,7 @@
 #include "control/gateway/shares/gateway_shares.hpp"
 #include "control/gateway/shares/share_copies.hpp"
 #include "control/gateway/views/status_view.hpp"
+#include "dataplane/pipeline/opening/strays.hpp"
 
 namespace penstock::gateway {
 namespace {
@@ -57,6 +58,26 @@ void add_copies(const ShareCopies& copies, const GatewayShares& own,
     out.set_copies_max(copies.capacity());
 }
 
+// By the snapshot that workers use, which follows the plan.
+void add_strays(const config::Snapshot& snapshot, const GatewayShares& own,
+                const std::map<std::string, v1::PlannedGateway*>& gateways, v1::ListSharesResponse& out) {
+    if (snapshot.strays == nullptr) {
+        return;
+    }
+    const shares::Strays& strays = *snapshot.strays;
+    for (shares::Strays::GatewayNumber number = 0; strays.gateway(number) != nullptr; ++number) {
+        const shares::Strays::Gateway& gateway = *strays.gateway(number);
+        const auto planned = gateways.find(gateway.name);
+        if (planned != gateways.end() && gateway.name != own.gateway_name()) {
+            planned->second->set_strays(to_string(pipeline::stray_target(snapshot, gateway)));
+        }
+    }
+    for (v1::Share& share : *out.mutable_shares()) {
+        const auto way = pipeline::stray_way(snapshot, strays.of_share(static_cast<uint8_t>(share.number())));
+        share.set_strays(way ? strays.gateway(way->gateway)->name : "here");
+    }
+}
+
 }  // namespace
 
 v1::ListSharesResponse StatusView::shares() const {
@@ -75,6 +96,7 @@ v1::ListSharesResponse StatusView::shares() const {
         message.set_name(gateway.name);
         message.set_weight(gateway.weight);
         message.set_address(gateway.address);
+        message.set_link(gateway.link ? gateway.link->to_string() : "");
     }
     for (v1::PlannedGateway& message : *out.mutable_gateways()) {
         gateways.emplace(message.name(), &message);
@@ -104,7 +126,7 @@ v1::ListSharesResponse StatusView::shares() const {
         }
     }
     for (const VipView& vip : running_.caretaker.vips()->vips) {
-        if (!vip.is_vip) {
+        if (!vip.is_vip || own->is_spread(vip.address)) {
             continue;
         }
         v1::Share& share = *out.mutable_shares(own->share_of(vip.address));
@@ -115,6 +137,7 @@ v1::ListSharesResponse StatusView::shares() const {
         add_channel(channel, *gateways.at(channel.gateway));
     }
     add_copies(*running_.copies, *own, gateways, out);
+    add_strays(running_.workers.current(), *own, gateways, out);
     return out;
 }
 

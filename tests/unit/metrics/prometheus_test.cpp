@@ -123,6 +123,7 @@ Reading reading() {
                            .refused = {{"share", 103}, {"full", 104}},
                            .sent = 105},
                           {.gateway = "edge-3", .state = "off", .complete_age_s = {}, .refused = {}}};
+    r.shares->stray_targets = {{"edge-2", true}, {"edge-3", false}};
     r.shares->copies_max = 106;
     r.shares->copies_taken = 107;
     r.shares->awaiting_fail_back = 108;
@@ -256,6 +257,8 @@ TEST(Metrics, ProbesAndDrain_HC010_DRAIN006) {
                              R"(penstock_share_records_refused_total{gateway="edge-2",reason="full"} 104)",
                              R"(penstock_share_records_sent_total{gateway="edge-2"} 105)",
                              "penstock_shares_awaiting_fail_back 108",
+                             R"(penstock_share_stray_target{gateway="edge-2"} 1)",
+                             R"(penstock_share_stray_target{gateway="edge-3"} 0)",
                              "penstock_share_copies_max 106",
                              "penstock_share_copies_taken 107",
                              "penstock_bfd_connected 1",

@@ -298,41 +298,46 @@ TEST(Views, SharesAndTheirGateways) {
         R"(plan_version: 7 gateway_name: "edge-1"
            shares { number: 0 primary: "edge-1" heir: "edge-2" role: "primary" served: 12 announced: 11
                     snat: "198.51.100.1" snat: "2001:db8:1::1"
-                    copies: 3456 channel: "complete" complete_age_ms: 250 }
+                    copies: 3456 channel: "complete" complete_age_ms: 250 strays: "here" }
            shares { number: 1 primary: "edge-2" heir: "edge-3" role: "none" vips: "203.0.113.0/28"
-                    vips: "2001:db8::/64" served: 3 }
+                    vips: "2001:db8::/64" served: 3 strays: "edge-2" }
            gateways { name: "edge-1" weight: 1 primary_of: 1 address: "10.0.0.1:7443" }
            gateways { name: "edge-2" weight: 2 primary_of: 1 heir_of: 1 address: "10.0.0.2:7443"
                       channel: "connecting" channel_fault: "connection refused" copies: 3456
                       complete_age_ms: 71000 records_received: 9000 records_refused_share: 1
                       records_refused_full: 2 records_refused_taken: 3 records_sent: 8000 copies_there: 12
-                      streams: 4 })");
+                      streams: 4 link: "10.0.1.2" strays: "away" })");
     EXPECT_EQ(
         shares_table(shares, false).text(),
-        "SHARE  PRIMARY  HEIR    ROLE     SERVED  ANNOUNCED  SNAT                        COPIES  CHANNEL\n"
-        "    0  edge-1   edge-2  primary      12         11  198.51.100.1,2001:db8:1::1    3456  complete\n"
-        "    1  edge-2   edge-3  none          3          0  -                                0  -\n");
+        "SHARE  PRIMARY  HEIR    ROLE     SERVED  ANNOUNCED  SNAT                        COPIES  CHANNEL   "
+        "STRAYS\n"
+        "    0  edge-1   edge-2  primary      12         11  198.51.100.1,2001:db8:1::1    3456  complete  "
+        "here\n"
+        "    1  edge-2   edge-3  none          3          0  -                                0  -         "
+        "edge-2\n");
     EXPECT_EQ(
         shares_table(shares, true).text(),
         "SHARE  PRIMARY  HEIR    ROLE     SERVED  ANNOUNCED  SNAT                        COPIES  CHANNEL   "
-        "  AGE  VIPS\n"
+        "STRAYS    AGE  VIPS\n"
         "    0  edge-1   edge-2  primary      12         11  198.51.100.1,2001:db8:1::1    3456  complete  "
-        "0.25s  -\n"
+        "here    0.25s  -\n"
         "    1  edge-2   edge-3  none          3          0  -                                0  -         "
-        "    -  203.0.113.0/28,2001:db8::/64\n");
+        "edge-2      -  203.0.113.0/28,2001:db8::/64\n");
     EXPECT_EQ(
         gateways_table(shares, false).text(),
-        "NAME    THIS  WEIGHT  PRIMARY-OF  HEIR-OF  ADDRESS        CHANNEL     COPIES  THERE    AGE  ERROR\n"
-        "edge-1  yes        1           1        0  10.0.0.1:7443  -                0      0      -  -\n"
-        "edge-2  -          2           1        1  10.0.0.2:7443  connecting    3456     12  1m11s  "
+        "NAME    THIS  WEIGHT  PRIMARY-OF  HEIR-OF  ADDRESS        CHANNEL     COPIES  THERE    AGE  STRAYS  "
+        "ERROR\n"
+        "edge-1  yes        1           1        0  10.0.0.1:7443  -                0      0      -  -       "
+        "-\n"
+        "edge-2  -          2           1        1  10.0.0.2:7443  connecting    3456     12  1m11s  away    "
         "connection refused\n");
     EXPECT_EQ(gateways_table(shares, true).text(),
               "NAME    THIS  WEIGHT  PRIMARY-OF  HEIR-OF  ADDRESS        CHANNEL     COPIES  THERE    AGE  "
-              "RECEIVED  REFUSED  SENT  STREAMS  ERROR\n"
+              "STRAYS  LINK      RECEIVED  REFUSED  SENT  STREAMS  ERROR\n"
               "edge-1  yes        1           1        0  10.0.0.1:7443  -                0      0      -  "
-              "       0        0     0        0  -\n"
+              "-       -                0        0     0        0  -\n"
               "edge-2  -          2           1        1  10.0.0.2:7443  connecting    3456     12  1m11s  "
-              "    9000        6  8000        4  connection refused\n");
+              "away    10.0.1.2      9000        6  8000        4  connection refused\n");
     EXPECT_NE(status_text(from_text<v1::Status>(
                               R"(shares { plan_version: 7 primary_of: 9 heir_of: 5 channel: "connecting"
                                     channel_fault: "gateway edge-2: refused" copies: 12 })"))

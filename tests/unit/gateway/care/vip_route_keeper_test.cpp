@@ -405,6 +405,24 @@ TEST_F(VipRouteKeeperTest, AGatewayThatReturnsIsBehindTheOtherOneOfTheShare_PRES
     EXPECT_EQ(linux_.own, (std::set<VipRoute>{{of_primary, kUp, 900}, {of_heir, kUp, 200}}));
 }
 
+TEST_F(VipRouteKeeperTest, EachGatewayOfThePlanAnnouncesSpreadVips_PRESENCE002) {
+    serve({"203.0.113.3", "203.0.113.4"});
+    shares::Plan plan = three_shares();
+    plan.spread = {Prefix::host(ip("203.0.113.4"))};
+    plan.spread_key = 7;
+    const IpAddr spread = ip("203.0.113.4");
+    for (const char* const gateway : {"edge-1", "edge-2", "edge-3"}) {
+        work_shared(plan, gateway);
+        EXPECT_TRUE(linux_.own.contains({spread, kUp, 100})) << gateway;
+    }
+    work_shared(plan, "edge-1", kDrainMetric);
+    EXPECT_EQ(view("203.0.113.4").metric, 900U);
+    work_shared(plan, "edge-1", kServeMetric, 0b001);
+    EXPECT_EQ(view("203.0.113.4").metric, 900U) << "it has not returned to each of its shares";
+    work_shared(plan, "edge-4");
+    EXPECT_TRUE(linux_.own.empty()) << "not in the plan";
+}
+
 TEST_F(VipRouteKeeperTest, ANewPlanChangesALevelWithoutAGap_PRESENCE002) {
     serve({"203.0.113.1"});
     work_shared(three_shares(), "edge-2");

@@ -163,6 +163,39 @@ TEST_F(Channel, SilenceRequiresANewStream) {
     EXPECT_FALSE(channel_.needs_restart(at_ + 60s)) << "one is about to begin";
 }
 
+TEST_F(Channel, TheOtherGatewayTakesStraysWhileItSaysSo) {
+    int changes = 0;
+    CopyChannel channel(
+        "edge-2", shared_, clock_, [](const conn::Connection&) { return false; }, [&] { ++changes; });
+    const auto says = [&](bool takes) {
+        auto told = message(0, 0);
+        told.set_takes_strays(takes);
+        ASSERT_TRUE(channel.take(told, kNow, at_));
+    };
+    const auto takes = [&](CopyChannel::Time now) { return channel.takes_strays(now).value(); };
+    channel.begin_call(at_);
+    channel.begin_stream(at_);
+    EXPECT_EQ(channel.takes_strays(at_), std::nullopt) << "it has told nothing yet";
+    says(false);
+    EXPECT_FALSE(takes(at_));
+    EXPECT_EQ(changes, 1);
+    says(true);
+    says(true);
+    EXPECT_TRUE(takes(at_));
+    EXPECT_EQ(changes, 2);
+    EXPECT_TRUE(takes(at_ + CopyChannel::kStraySilence));
+    EXPECT_FALSE(takes(at_ + CopyChannel::kStraySilence + 1ms)) << "it is silent";
+    channel.end_stream("", CopyChannel::End::Replaced);
+    EXPECT_TRUE(takes(at_)) << "another stream begins";
+    EXPECT_EQ(changes, 2);
+    channel.begin_stream(at_);
+    channel.end_stream("lost");
+    EXPECT_FALSE(takes(at_));
+    EXPECT_EQ(changes, 3);
+    channel.end_stream("refused");
+    EXPECT_EQ(changes, 3);
+}
+
 TEST_F(Channel, AFullStoreRequiresANewStreamWhenItHasRoom) {
     channel_.begin_stream(at_);
     ASSERT_TRUE(take(message(0, 200)));
