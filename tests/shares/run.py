@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two gateways with copies of each other's connections (--shares, addresses in the plan), an FRR router with BFD, real
-clients and endpoints. The cases assert that the connections of a lost gateway continue at its heir.
+clients and endpoints. The cases assert that the connections of a lost gateway continue at its heir, and that packets which reach
+the other gateway are forwarded.
 
 run.py --build DIR [--filter REGEX] [--counts FILE] [--list]
 
@@ -20,7 +21,7 @@ import runner  # noqa: E402
 from daemons import reason_missing  # noqa: E402
 from fixture import Lab, all_cases  # noqa: E402
 
-import copy_cases, fail_back_cases  # noqa: E402
+import copy_cases, fail_back_cases, stray_cases  # noqa: E402
 
 CASE_TIMEOUT_S = 300
 
@@ -29,7 +30,7 @@ def main():
     options = runner.parser().parse_args()
     suite = runner.Runner(options, CASE_TIMEOUT_S)
     # The cases of other suites are imported with what they share.
-    rooms = {copy_cases.__name__, fail_back_cases.__name__}
+    rooms = {copy_cases.__name__, fail_back_cases.__name__, stray_cases.__name__}
     chosen = [case for case in all_cases() if case.function.__module__ in rooms and suite.chooses(case.name)]
     if options.list:
         print("\n".join(case.name for case in chosen))

@@ -60,18 +60,23 @@ def objects():
     return made
 
 
-def begin(lab, certificate_of_second=SECOND, until_complete=True):
+def begin(lab, certificate_of_second=SECOND, until_complete=True, strays="", share_age_s=0):
+    """`strays`: lines of the plan about them. Their link is that of the endpoints, on which no client is expected."""
     lab.logs = (*lab.logs, "penstockd-2.log")
     tls = Certificates(lab.run.file("tls"), edge_1=FIRST_PEER, edge_2=SECOND_PEER, edge_9="10.80.8.9")
     plan = lab.run.file("shares")
+    spread = {LB_IP} if "spread" in strays else set()
+    vips = "" if spread else f" vips={LB_IP}"
     with open(plan, "w") as file:
-        file.write(f"version 1\ngateway {FIRST} address={FIRST_PEER}:{PEER_PORT}\ngateway {SECOND} address={SECOND_PEER}:{PEER_PORT}\n"
-                   f"shares 2\nshare 0 vips={LB_IP} snat={SNAT} primary={FIRST} heir={SECOND}\n"
+        file.write(f"version 1\ngateway {FIRST} address={FIRST_PEER}:{PEER_PORT} link={net.CLUSTER}\n"
+                   f"gateway {SECOND} address={SECOND_PEER}:{PEER_PORT} link={net.SECOND_CLUSTER}\n{strays}"
+                   f"shares 2\nshare 0{vips} snat={SNAT} primary={FIRST} heir={SECOND}\n"
                    f"share 1 vips={OTHER_VIP} snat={OTHER_SNAT} primary={SECOND} heir={FIRST}\nend\n")
     lab.second = gw.Gateway(lab.network, lab.run, lab.gateway.build, place=gw.SECOND)
-    lab.second.more_options = ["--vip-presence", "routes", "--shares", plan, "--share-age", "0", *tls.options(certificate_of_second)]
+    shares = ["--shares", plan, "--share-age", str(share_age_s), *(["--reverse-path", "loose"] if strays else [])]
+    lab.second.more_options = ["--vip-presence", "routes", *shares, *tls.options(certificate_of_second)]
     start(lab, *objects(), peers={net.UPLINK: GATEWAY_AS, net.SECOND_UPLINK: SECOND_AS},
-          options=["--shares", plan, "--share-age", "0", *tls.options(FIRST)], bfd=True)
+          options=[*shares, *tls.options(FIRST)], bfd=True)
     lab.network.add_second_gateway(LB_IP)
     lab.network.ip("client", f"route del {LB_IP}/32 via {net.SECOND_UPLINK}")
     lab.network.join("gateway", "peers", "gateway-2", "peers")
@@ -89,7 +94,7 @@ def begin(lab, certificate_of_second=SECOND, until_complete=True):
     lab.beside = Frr(lab, "gateway-2", net.SECOND_UPLINK, SECOND_AS, {net.SECOND_CLIENT: ROUTER_AS}, bfd=True)
     lab.beside.start(announces=True)
     lab.beside.until_established()
-    until_via(lab, VIA_FIRST if until_complete else VIA_HEIRS)
+    until_via(lab, VIA_FIRST if until_complete else VIA_HEIRS, spread)
     until("the router detects a loss within 50 ms x 3",
           lambda: lab.router.bfd_detection_ms() == {net.UPLINK: 150, net.SECOND_UPLINK: 150}, patience_s=60)
     if until_complete:
@@ -112,8 +117,12 @@ def return_by_router(lab):
         lab.network.ip(role, "\n".join(f"route add {address}/32 via {REPLY_ROUTER}" for address in (SNAT, OTHER_SNAT)))
 
 
-def until_via(lab, via):
-    return until(f"the router has {via}", lambda: lab.router.learned() == via, patience_s=60)
+def until_via(lab, via, spread=()):
+    """`spread`: VIPs that the router may have from any gateway."""
+    def is_there():
+        learned = lab.router.learned()
+        return learned.keys() == via.keys() and all(vip in spread or learned[vip] == hop for vip, hop in via.items())
+    return until(f"the router has {via}", is_there, patience_s=60)
 
 
 def peer_of(gateway):

@@ -72,11 +72,14 @@ class KeptFlows:
         self._stopped, self._quiet = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._loop)
 
-    def open(self, kind, stream, count, address, port, question=b"?"):
+    def open(self, kind, stream, count, address, port, question=b"?", source=None):
+        """`source`: the client's address; None: as Linux chooses."""
         with inside(self._lab.network.namespace("client")):
             for _ in range(count):
                 client = socket.socket(family_of(address), socket.SOCK_STREAM if stream else socket.SOCK_DGRAM)
                 client.settimeout(20)
+                if source:
+                    client.bind((source, 0))
                 client.connect((address, port))
                 client.setblocking(False)
                 self.flows.append(Flow(kind, client, question))
