@@ -8,6 +8,7 @@ import time
 
 from fixture import VIP, Background, case, check, equal, until
 from lab import servers, traffic
+from pages import blocks_of
 
 import products
 from machine import Machine
@@ -22,7 +23,7 @@ MEMORY_MB = 2 * 512  # of the page; an upgrade has two gateways
 
 def blocks():
     """The blocks of the page by the section that they are in."""
-    found = products.blocks_of(products.PAGE)
+    found = blocks_of(products.PAGE)
     check(len(found) == 8, f"{len(found)} blocks of commands on the page")
     return found
 

@@ -115,20 +115,3 @@ def names_in(dependencies):
     """Names of packages in a field such as Depends, without versions and variables."""
     bare = re.sub(r"\([^)]*\)|\[[^]]*\]|\$\{[^}]*\}", "", dependencies)
     return [name for name in re.split(r"[,|\s]+", bare) if name]
-
-
-def blocks_of(page):
-    """The blocks of commands of a page: those without a language."""
-    blocks, language, lines = [], None, []
-    with open(page) as file:
-        for line in file:
-            if line.startswith("```"):
-                if language is None:
-                    language, lines = line.strip("`\n"), []
-                else:
-                    if not language:
-                        blocks.append("".join(lines))
-                    language = None
-            elif language is not None:
-                lines.append(line)
-    return blocks
