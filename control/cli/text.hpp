@@ -31,5 +31,11 @@ namespace penstock::cli {
 [[nodiscard]] std::string duration_text(uint64_t milliseconds);
 // "a,b,c", or the first `shown_max` entries and the number of others: "a,b,+3".
 [[nodiscard]] std::string list_text(const std::vector<std::string>& entries, size_t shown_max);
+// All entries of a repeated field of texts, or `if_empty`.
+template <typename Texts>
+[[nodiscard]] std::string list_or(const Texts& texts, const char* if_empty) {
+    const std::vector<std::string> entries(texts.begin(), texts.end());
+    return entries.empty() ? if_empty : list_text(entries, entries.size());
+}
 
 }  // namespace penstock::cli

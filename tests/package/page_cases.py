@@ -33,6 +33,7 @@ echo "$*" >"$(dirname "$0")/called"
 case "$*" in
     *"get services"*) printf 'default  web  80\\nshop  web  80\\nshop  web  443\\n' ;;
     *"get contexts"*) printf 'edge-1  192.0.2.1:9106\\nedge-2  192.0.2.2:9106\\n' ;;
+    *"get shares"*) printf '0  edge-1  edge-2\\n1  edge-2  edge-1\\n12  edge-2  edge-1\\n' ;;
     *"get pools"*) printf 'internal  10.9.0.0/24  0/11\\npublic  203.0.113.0/24  2/256\\n' ;;
 esac
 """
@@ -67,6 +68,7 @@ COMPLETIONS = (
     ("penstockctl capture --service sho", ["shop/web"]),
     ("penstockctl top sho", ["shop/web"]),
     ("penstockctl describe pool pub", ["public"]),
+    ("penstockctl describe share 1", ["1", "12"]),
 )
 
 
@@ -108,6 +110,8 @@ def a_shell_completes_commands_options_values_and_names(lab):
     equal(called(lab), "--context edge-2 get services --no-headers --timeout 1", "query for names of a context")
     completed("penstockctl --config /c.ini --context e")
     equal(called(lab), "--config /c.ini get contexts --no-headers", "query for contexts")
+    completed("penstockctl --gateway unix:/run/x.sock describe share 1")
+    equal(called(lab), "--gateway unix:/run/x.sock get shares --no-headers --timeout 1", "query for shares")
     completed("penstockctl --sync-server unix:/run/y.sock describe pool pub")
     equal(called(lab), "--sync-server unix:/run/y.sock get pools --no-headers --timeout 1", "query for pools")
     check("--syn" not in completed("penstockctl get "), "options without a dash")

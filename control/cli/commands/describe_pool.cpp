@@ -20,12 +20,6 @@ const char* on_off(bool value) {
     return value ? "on" : "off";
 }
 
-template <typename Texts>
-std::string list_or(const Texts& texts, const char* if_empty) {
-    const std::vector<std::string> entries(texts.begin(), texts.end());
-    return entries.empty() ? if_empty : list_text(entries, entries.size());
-}
-
 // "any" without a restriction; "all" for a selector without requirements.
 std::string selector_text(bool is_set, const std::string& selector) {
     return !is_set ? "any" : selector.empty() ? "all" : selector;

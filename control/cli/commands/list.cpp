@@ -8,14 +8,14 @@ namespace penstock::cli {
 
 std::span<const Command> all_commands() {
     static const std::vector<Command> commands{
-        get_services(),   get_backends(),        get_connections(),  get_affinity(),   get_ports(),
-        get_flows(),      get_workers(),         get_routes(),       get_neighbours(), get_vips(),
-        get_bfd(),        get_shares(),          get_gateways(),     get_contexts(),   get_sync(),
-        get_pools(),      get_addresses(),       describe_service(), describe_pool(),  stats(),
-        explain(),        explain_annotations(), capture_command(),  status(),         version(),
-        clear_affinity(), set_log_level(),       set_scheduler(),    drain(),          undrain(),
-        upgrade(),        fail_back(),           top_command(),      doctor(),         doctor_bind(),
-        doctor_unbind(),  completion()};
+        get_services(), get_backends(),   get_connections(),     get_affinity(),    get_ports(),
+        get_flows(),    get_workers(),    get_routes(),          get_neighbours(),  get_vips(),
+        get_bfd(),      get_shares(),     get_gateways(),        get_contexts(),    get_sync(),
+        get_pools(),    get_addresses(),  describe_service(),    describe_pool(),   describe_share(),
+        stats(),        explain(),        explain_annotations(), capture_command(), status(),
+        version(),      clear_affinity(), set_log_level(),       set_scheduler(),   drain(),
+        undrain(),      upgrade(),        fail_back(),           top_command(),     doctor(),
+        doctor_bind(),  doctor_unbind(),  completion()};
     return commands;
 }
 

@@ -25,6 +25,7 @@ namespace penstock::cli {
 [[nodiscard]] Command get_addresses();
 [[nodiscard]] Command describe_service();
 [[nodiscard]] Command describe_pool();
+[[nodiscard]] Command describe_share();
 [[nodiscard]] Command stats();
 [[nodiscard]] Command explain();
 [[nodiscard]] Command explain_annotations();

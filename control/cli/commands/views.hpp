@@ -25,6 +25,9 @@ namespace penstock::cli {
 [[nodiscard]] Table vips_table(const v1::ListVipsResponse& vips);
 [[nodiscard]] Table bfd_table(const v1::ListBfdSessionsResponse& sessions, bool wide);
 [[nodiscard]] Table shares_table(const v1::ListSharesResponse& shares, bool wide);
+// `vips`: those of all shares.
+[[nodiscard]] std::string share_description(const v1::ListSharesResponse& shares, const v1::Share& share,
+                                            const v1::ListVipsResponse& vips);
 [[nodiscard]] Table gateways_table(const v1::ListSharesResponse& shares, bool wide);
 [[nodiscard]] Table neighbours_table(const v1::ListNeighboursResponse& neighbours, bool wide);
 // All ports of one Kubernetes Service.

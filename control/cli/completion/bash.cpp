@@ -62,7 +62,16 @@ constexpr const char* kBashReply = R"sh(        esac
 }
 # NAMESPACE/NAME of the Services at the gateway that the line names; nothing if it does not answer.
 _penstockctl_services() {
-    local options=()
+    _penstockctl_at_gateway services "$@" | awk '{print $1 "/" $2}' | sort -u
+}
+# Numbers of the shares in the plan of that gateway.
+_penstockctl_shares() {
+    _penstockctl_at_gateway shares "$@" | awk '{print $1}'
+}
+# Lines of `get $1`.
+_penstockctl_at_gateway() {
+    local options=() list=$1
+    shift
     while (($# > 1)); do
         case $1 in
             --gateway|--context|--config|--tls-cert|--tls-key|--tls-ca) options+=("$1" "$2"); shift ;;
@@ -70,7 +79,7 @@ _penstockctl_services() {
         esac
         shift
     done
-    command penstockctl "${options[@]}" get services --no-headers --timeout 1 2>/dev/null | awk '{print $1 "/" $2}' | sort -u
+    command penstockctl "${options[@]}" get "$list" --no-headers --timeout 1 2>/dev/null
 }
 # Names of the contexts in the file that the line names.
 _penstockctl_contexts() {
@@ -118,10 +127,11 @@ std::string bash_completion() {
         cases += "            " + (path.contains(' ') ? "\"" + path + " \"*|" : "") + "\"" + path +
                  "\") words=\"" + joined(words, " ") + "\" ;;\n";
     }
-    const std::string names = "            " + paths_with(Names::Services) +
-                              ") words+=\" $(_penstockctl_services \"${typed[@]:1}\")\" ;;\n            " +
-                              paths_with(Names::Pools) +
-                              ") words+=\" $(_penstockctl_pools \"${typed[@]:1}\")\" ;;\n";
+    const std::string names =
+        "            " + paths_with(Names::Services) +
+        ") words+=\" $(_penstockctl_services \"${typed[@]:1}\")\" ;;\n            " +
+        paths_with(Names::Pools) + ") words+=\" $(_penstockctl_pools \"${typed[@]:1}\")\" ;;\n            " +
+        paths_with(Names::Shares) + ") words+=\" $(_penstockctl_shares \"${typed[@]:1}\")\" ;;\n";
     const std::string with_value = "                " + joined(options_with_value(), "|") + ") ((i++)) ;;\n";
     return std::string("# bash completion for penstockctl: source <(penstockctl completion bash)\n") +
            kBashHead + with_value + kBashTail + cases + kBashEnd + names + kBashReply +

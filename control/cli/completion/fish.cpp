@@ -111,6 +111,10 @@ end
 function __penstockctl_services
     command penstockctl (__penstockctl_given --gateway --context --config --tls-cert --tls-key --tls-ca) get services --no-headers --timeout 1 2>/dev/null | awk '{print $1 "/" $2}' | sort -u
 end
+# Numbers of the shares in the plan of that gateway.
+function __penstockctl_shares
+    command penstockctl (__penstockctl_given --gateway --context --config --tls-cert --tls-key --tls-ca) get shares --no-headers --timeout 1 2>/dev/null | awk '{print $1}'
+end
 # Names of the contexts in the file that the line names.
 function __penstockctl_contexts
     command penstockctl (__penstockctl_given --config) get contexts --no-headers 2>/dev/null | awk '{print $1}'
@@ -146,7 +150,10 @@ std::string fish_completion() {
     }
     for (const NamedCommand& each : named_commands()) {
         text += "complete -c penstockctl" + condition("__penstockctl_at", each.path) + " -a '(" +
-                (each.names == Names::Pools ? "__penstockctl_pools" : "__penstockctl_services") + ")'\n";
+                (each.names == Names::Pools    ? "__penstockctl_pools"
+                 : each.names == Names::Shares ? "__penstockctl_shares"
+                                               : "__penstockctl_services") +
+                ")'\n";
     }
     for (const auto& option : general_options()) {
         text += option_line(option, "");

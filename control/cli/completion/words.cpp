@@ -76,7 +76,7 @@ std::vector<NamedCommand> named_commands() {
             {"get affinity", Names::Services},     {"get addresses", Names::Services},
             {"describe service", Names::Services}, {"set scheduler", Names::Services},
             {"clear affinity", Names::Services},   {"top", Names::Services},
-            {"describe pool", Names::Pools}};
+            {"describe pool", Names::Pools},       {"describe share", Names::Shares}};
 }
 
 OptionValues values_of(const options::OptionSet::Option& option) {

@@ -28,7 +28,7 @@ struct NextWord {
 [[nodiscard]] std::vector<NextWord> next_words();
 
 // The names that a daemon completes.
-enum class Names : uint8_t { Services, Pools };
+enum class Names : uint8_t { Services, Pools, Shares };
 struct NamedCommand {
     std::string path;  // "describe service"
     Names names;

@@ -99,7 +99,9 @@ std::string names_by_path() {
     std::string cases;
     for (const NamedCommand& each : named_commands()) {
         cases += "        " + zsh_quoted(each.path) + ") compadd -- ${(f)\"$(" +
-                 (each.names == Names::Pools ? "_penstockctl_pool_names" : "_penstockctl_service_names") +
+                 (each.names == Names::Pools    ? "_penstockctl_pool_names"
+                  : each.names == Names::Shares ? "_penstockctl_share_numbers"
+                                                : "_penstockctl_service_names") +
                  ")\"} ;;\n";
     }
     return cases;
@@ -109,15 +111,23 @@ constexpr const char* kZshHead = R"sh(#compdef penstockctl
 # zsh completion for penstockctl: source <(penstockctl completion zsh), or as a file _penstockctl of $fpath
 # NAMESPACE/NAME of the Services at the gateway that the line names; nothing if it does not answer.
 _penstockctl_service_names() {
+    _penstockctl_list services | awk '{print $1 "/" $2}' | sort -u
+}
+# Numbers of the shares in the plan of that gateway.
+_penstockctl_share_numbers() {
+    _penstockctl_list shares | awk '{print $1}'
+}
+# Lines of `get $1`.
+_penstockctl_list() {
     local -a given
-    local i
+    local i list=$1
     for ((i = 2; i < CURRENT; i++)); do
         case ${words[i]} in
             --gateway|--context|--config|--tls-cert|--tls-key|--tls-ca) given+=(${words[i]} ${words[i + 1]}) ;;
             --gateway=*|--context=*|--config=*|--tls-*=*) given+=(${words[i]}) ;;
         esac
     done
-    command penstockctl $given get services --no-headers --timeout 1 2>/dev/null | awk '{print $1 "/" $2}' | sort -u
+    command penstockctl $given get $list --no-headers --timeout 1 2>/dev/null
 }
 # Names of the contexts in the file that the line names.
 _penstockctl_context_names() {

@@ -2,10 +2,12 @@
 // The parts of the status about VIPs and drains.
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "control/gateway/shares/gateway_shares.hpp"
 #include "control/gateway/views/status_view.hpp"
 
 namespace penstock::gateway {
@@ -26,6 +28,20 @@ const char* presence_of(const VipView& vip) {
         return "arp";
     }
     return !vip.is_present ? (vip.is_of_others ? "other" : "none") : vip.metric > 0 ? "route" : "address";
+}
+
+// The share of a VIP, or the one that has a SNAT address. A plan that is not in force here any more may have
+// been the one with the address.
+std::optional<uint32_t> share_with(const GatewayShares& own, const VipView& vip) {
+    if (vip.is_vip) {
+        return own.share_of(vip.address);
+    }
+    const auto& shares = own.plan().shares;
+    const auto found = std::ranges::find_if(shares, [&](const shares::Share& share) {
+        return std::ranges::find(share.snat, vip.address) != share.snat.end();
+    });
+    return found == shares.end() ? std::nullopt
+                                 : std::optional(static_cast<uint32_t>(found - shares.begin()));
 }
 
 }  // namespace
@@ -60,6 +76,7 @@ void StatusView::add_drain(v1::Status& out) const {
 
 v1::ListVipsResponse StatusView::vips() const {
     const auto report = running_.caretaker.vips();
+    const auto own = running_.shares != nullptr ? running_.shares->shares() : nullptr;
     v1::ListVipsResponse out;
     for (const VipView& vip : report->vips) {
         v1::Vip& message = *out.add_vips();
@@ -72,6 +89,9 @@ v1::ListVipsResponse StatusView::vips() const {
         message.set_reason(vip.reason);
         message.set_foreign_route(vip.has_foreign_route);
         message.set_snat(!vip.is_vip);
+        if (const auto share = own != nullptr ? share_with(*own, vip) : std::nullopt) {
+            message.set_share(*share);
+        }
     }
     return out;
 }

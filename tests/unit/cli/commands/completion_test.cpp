@@ -79,6 +79,16 @@ TEST(Completion, OffersServicesOfTheGatewayThatTheLineNames) {
     EXPECT_THAT(completions_of("penstockctl top sho", kServices), "shop/web\n");
 }
 
+TEST(Completion, OffersSharesOfTheGatewayThatTheLineNames) {
+    constexpr const char* kShares = "0  edge-1  edge-2\\n1  edge-2  edge-1\\n12  edge-2  edge-1\\n";
+    EXPECT_THAT(completions_of("penstockctl --gateway unix:/run/x.sock describe share 1", kShares),
+                "1\n12\n");
+    std::ifstream called(testing::TempDir() + "completion-" + std::to_string(::getpid()) + "/called");
+    std::string line;
+    std::getline(called, line);
+    EXPECT_EQ(line, "--gateway unix:/run/x.sock get shares --no-headers --timeout 1");
+}
+
 TEST(Completion, OffersPoolsOfThePenstockSyncThatTheLineNames) {
     constexpr const char* kPools = "internal  10.9.0.0/24  0/11\\npublic  203.0.113.0/24  2/256\\n";
     EXPECT_THAT(completions_of("penstockctl --sync-server unix:/run/y.sock describe pool pub", kPools),
