@@ -52,6 +52,10 @@ class Gateway:
         """From the next start on."""
         self._workers = workers
 
+    @property
+    def name(self):
+        return self._place.name
+
     # Commands that an operator types to reach this gateway.
     @property
     def address(self):

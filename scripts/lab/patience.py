@@ -12,16 +12,16 @@ class Patience:
     def __init__(self, seconds):
         self.seconds = seconds
         self._began = time.monotonic()
-        self._stalled = _stalled_s()
+        self._stalled = stalled_s()
 
     def lasts(self):
         elapsed = time.monotonic() - self._began
         if elapsed > CLOCK_FACTOR * self.seconds:
             return False
-        return elapsed - (_stalled_s() - self._stalled) < self.seconds
+        return elapsed - (stalled_s() - self._stalled) < self.seconds
 
 
-def _stalled_s():
+def stalled_s():
     """Seconds since boot in which a task waited for a processor. If the file is missing (CONFIG_PSI), only
     the wall-clock limit applies."""
     try:

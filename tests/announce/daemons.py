@@ -108,6 +108,12 @@ class Frr(Daemon):
         return {session["peer"]: session["remote-detect-multiplier"] * max(session["receive-interval"], session["remote-transmit-interval"])
                 for session in shown if session["status"] == "up"}
 
+    def paths(self):
+        """Next hops by IPv4 prefix, of all paths that the router has learned, best or not."""
+        shown = json.loads(self._vty("bgpd", "show bgp ipv4 unicast json") or "{}")
+        return {prefix.removesuffix("/32"): {hop["ip"] for path in paths for hop in path["nexthops"]}
+                for prefix, paths in shown.get("routes", {}).items()}
+
     def _vty(self, daemon, command):
         """The answer of a daemon's socket. vtysh needs PAM."""
         with socket.socket(socket.AF_UNIX) as connection:

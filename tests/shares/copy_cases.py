@@ -3,14 +3,12 @@
 import contextlib
 import errno
 import functools
-import os
 
 from fixture import LB_IP, case, check, equal, until
 from kept_flows import KeptFlows
 from two_gateways import LOSSES, VIA_FIRST, VIA_SECOND, Killed, begin, peer_of, route_to_other_uplink, until_channel, until_via
 
-TCP_FLOWS = int(os.environ.get("PENSTOCK_SHARE_FLOWS", "200"))
-UDP_FLOWS = max(10, TCP_FLOWS // 4)
+TCP_FLOWS, UDP_FLOWS = 200, 50
 
 
 def open_flows(flows, tcp=TCP_FLOWS, udp=UDP_FLOWS):
@@ -30,6 +28,12 @@ def open_flows(flows, tcp=TCP_FLOWS, udp=UDP_FLOWS):
 
 def counter(gateway, name):
     return next(int(row["value"]) for row in gateway.json("stats")["counters"] if row["name"] == name)
+
+
+def copies_are_those_of_the_primary(lab, at_least=0):
+    """Every connection of the first gateway has a copy at the second one, which has no other copy."""
+    held = int(peer_of(lab.second).get("copies", 0))
+    return held == int(peer_of(lab.gateway).get("copies_there", 0)) == counter(lab.gateway, "connections") and held >= at_least
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ the other gateway are forwarded.
 run.py --build DIR [--filter REGEX] [--counts FILE] [--list]
 
 Environment, for longer runs by hand:
-PENSTOCK_SHARE_FLOWS: TCP connections of the lost gateway (default 200)"""
+PENSTOCK_SHARE_FLOWS: TCP connections of the lost gateway in many_cases (default 10,000)"""
 import os
 import resource
 import sys
@@ -21,7 +21,7 @@ import runner  # noqa: E402
 from daemons import reason_missing  # noqa: E402
 from fixture import Lab, all_cases  # noqa: E402
 
-import copy_cases, fail_back_cases, stray_cases  # noqa: E402
+import copy_cases, fail_back_cases, many_cases, stray_cases  # noqa: E402,E401
 
 CASE_TIMEOUT_S = 300
 
@@ -30,8 +30,8 @@ def main():
     options = runner.parser().parse_args()
     suite = runner.Runner(options, CASE_TIMEOUT_S)
     # The cases of other suites are imported with what they share.
-    rooms = {copy_cases.__name__, fail_back_cases.__name__, stray_cases.__name__}
-    chosen = [case for case in all_cases() if case.function.__module__ in rooms and suite.chooses(case.name)]
+    own = {room.__name__ for room in (copy_cases, fail_back_cases, many_cases, stray_cases)}
+    chosen = [case for case in all_cases() if case.function.__module__ in own and suite.chooses(case.name)]
     if options.list:
         print("\n".join(case.name for case in chosen))
         return 0

@@ -6,21 +6,24 @@ addresses, and a router that has the VIPs and the SNAT addresses from both by BG
        |    \\----------- uplink ---- gateway-2  +-- switch -- backends
        |                             (10.80.8.0/30 between the gateways)
        `------------------------------------------- switch       replies to SNAT addresses"""
+import functools
 import os
 import signal
 
 from bgp_cases import GATEWAY_AS, ROUTER_AS, SECOND_AS, start
-from daemons import Frr
+from daemons import Frr, frr_data_plane
 from fixture import LB_IP, until
-from kept_flows import PORT, start_servers
+from kept_flows import PORT
 from lab import gateway as gw
 from lab import network as net
 from lab.network import BACKENDS, command
+from many_flows import start_servers
 from manifests import endpoints, service
 from share_cases import FIRST, OTHER_VIP, SECOND
 
 # In the prefixes that docs/examples/announce exports.
 SNAT, OTHER_SNAT = "203.0.113.200", "203.0.113.201"
+SNAT_ADDRESSES = "203.0.113.192/26"
 FIRST_PEER, SECOND_PEER, PEER_PORT = "10.80.8.1", "10.80.8.2", 7443
 REPLY_ROUTER = "10.80.2.254"
 VIA_FIRST = {LB_IP: net.UPLINK, SNAT: net.UPLINK, OTHER_VIP: net.SECOND_UPLINK, OTHER_SNAT: net.SECOND_UPLINK}
@@ -60,9 +63,9 @@ def objects():
     return made
 
 
-def begin(lab, certificate_of_second=SECOND, until_complete=True, strays="", share_age_s=0):
-    """`strays`: lines of the plan about them. Their link is that of the endpoints, on which no client is expected."""
-    lab.logs = (*lab.logs, "penstockd-2.log")
+def begin(lab, certificate_of_second=SECOND, until_complete=True, share_age_s=0, options=(), strays="", **how):
+    """`strays`: lines of the plan about them. Their link is that of the endpoints, on which no client is expected.
+    how: of bring_up()."""
     tls = Certificates(lab.run.file("tls"), edge_1=FIRST_PEER, edge_2=SECOND_PEER, edge_9="10.80.8.9")
     plan = lab.run.file("shares")
     spread = {LB_IP} if "spread" in strays else set()
@@ -72,18 +75,38 @@ def begin(lab, certificate_of_second=SECOND, until_complete=True, strays="", sha
                    f"gateway {SECOND} address={SECOND_PEER}:{PEER_PORT} link={net.SECOND_CLUSTER}\n{strays}"
                    f"shares 2\nshare 0{vips} snat={SNAT} primary={FIRST} heir={SECOND}\n"
                    f"share 1 vips={OTHER_VIP} snat={OTHER_SNAT} primary={SECOND} heir={FIRST}\nend\n")
+    common = ["--shares", plan, "--share-age", str(share_age_s), *(["--reverse-path", "loose"] if strays else []), *options]
+
+    def of_bfd(role):
+        return ["--bfd", f"frr:{frr_data_plane(lab, role)}", "--idle", "poll"] if how.get("bfd") == "workers" else []
+    add_second(lab)
+    lab.second.more_options = ["--vip-presence", "routes", *common, *of_bfd("gateway-2"), *tls.options(certificate_of_second)]
+    bring_up(lab, [*common, *of_bfd("gateway"), *tls.options(FIRST)], **how)
+    until_via(lab, VIA_FIRST if until_complete else VIA_HEIRS, spread)
+    if until_complete:
+        for gateway in (lab.gateway, lab.second):
+            until_channel(gateway, "complete")
+        until_heirs_are_ready(lab)
+
+
+def until_heirs_are_ready(lab):
+    until("the router has the routes of the heirs, too", lambda: lab.router.paths() == dict.fromkeys(
+        VIA_FIRST, {net.UPLINK, net.SECOND_UPLINK}), patience_s=60)
+
+
+def add_second(lab):
+    lab.logs = (*lab.logs, "penstockd-2.log")
     lab.second = gw.Gateway(lab.network, lab.run, lab.gateway.build, place=gw.SECOND)
-    shares = ["--shares", plan, "--share-age", str(share_age_s), *(["--reverse-path", "loose"] if strays else [])]
-    lab.second.more_options = ["--vip-presence", "routes", *shares, *tls.options(certificate_of_second)]
-    start(lab, *objects(), peers={net.UPLINK: GATEWAY_AS, net.SECOND_UPLINK: SECOND_AS},
-          options=[*shares, *tls.options(FIRST)], bfd=True)
-    lab.network.add_second_gateway(LB_IP)
-    lab.network.ip("client", f"route del {LB_IP}/32 via {net.SECOND_UPLINK}")
-    lab.network.join("gateway", "peers", "gateway-2", "peers")
-    lab.network.ip("gateway", f"address add {FIRST_PEER}/30 dev peers")
-    lab.network.ip("gateway-2", f"address add {SECOND_PEER}/30 dev peers")
-    return_by_router(lab)
-    start_servers(lab.network)
+
+
+def bring_up(lab, options_of_first, bfd=True, detect_multiplier=3, has_network=False):
+    """Network, servers, gateways and routing daemons. bfd: as of Daemon; "workers" run the sessions of both gateways.
+    detect_multiplier: of 50 ms; a busy machine does not end a session of 10 s.
+    has_network: build_network() was called."""
+    lab.build_network = (lambda: None) if has_network else functools.partial(build_network, lab)
+    start(lab, *objects(), peers={net.UPLINK: GATEWAY_AS, net.SECOND_UPLINK: SECOND_AS}, options=options_of_first, bfd=bfd,
+          detect_multiplier=detect_multiplier)
+    start_servers(lab)
     lab.run.reserve_hugepages(lab.second.memory_mb)
     lab.second.start_daemon()
     route_to_other_uplink(lab)
@@ -91,15 +114,21 @@ def begin(lab, certificate_of_second=SECOND, until_complete=True, strays="", sha
     lab.network.start("gateway-2", [lab.second.program("penstock-sync"), "--manifests", lab.manifests, "--gateway", lab.second.address,
                                     "--allowed-external-cidrs", gw.ALLOWED_EXTERNAL_CIDRS, "--listen", "off", "--http", "off"],
                       "penstock-sync-2.log")
-    lab.beside = Frr(lab, "gateway-2", net.SECOND_UPLINK, SECOND_AS, {net.SECOND_CLIENT: ROUTER_AS}, bfd=True)
+    lab.beside = Frr(lab, "gateway-2", net.SECOND_UPLINK, SECOND_AS, {net.SECOND_CLIENT: ROUTER_AS}, bfd, detect_multiplier)
     lab.beside.start(announces=True)
     lab.beside.until_established()
-    until_via(lab, VIA_FIRST if until_complete else VIA_HEIRS, spread)
-    until("the router detects a loss within 50 ms x 3",
-          lambda: lab.router.bfd_detection_ms() == {net.UPLINK: 150, net.SECOND_UPLINK: 150}, patience_s=60)
-    if until_complete:
-        for gateway in (lab.gateway, lab.second):
-            until_channel(gateway, "complete")
+    until(f"the router detects a loss within 50 ms x {detect_multiplier}", lambda: lab.router.bfd_detection_ms() == dict.fromkeys(
+        (net.UPLINK, net.SECOND_UPLINK), 50 * detect_multiplier), patience_s=60)
+
+
+def build_network(lab):
+    type(lab).build_network(lab)
+    lab.network.add_second_gateway(LB_IP)
+    lab.network.ip("client", f"route del {LB_IP}/32 via {net.SECOND_UPLINK}")
+    lab.network.join("gateway", "peers", "gateway-2", "peers")
+    lab.network.ip("gateway", f"address add {FIRST_PEER}/30 dev peers")
+    lab.network.ip("gateway-2", f"address add {SECOND_PEER}/30 dev peers")
+    return_by_router(lab)
 
 
 def route_to_other_uplink(lab):
@@ -114,7 +143,7 @@ def return_by_router(lab):
     lab.network.ip("client", f"address add {REPLY_ROUTER}/24 dev replies")
     lab.network.sysctl("client", "ipv4/ip_forward", 1)
     for role in BACKENDS:
-        lab.network.ip(role, "\n".join(f"route add {address}/32 via {REPLY_ROUTER}" for address in (SNAT, OTHER_SNAT)))
+        lab.network.ip(role, f"route add {SNAT_ADDRESSES} via {REPLY_ROUTER}")
 
 
 def until_via(lab, via, spread=()):
@@ -128,19 +157,14 @@ def until_via(lab, via, spread=()):
 def peer_of(gateway):
     """What a gateway shows of the other one."""
     shown = gateway.json("get", "gateways")
-    return next(other for other in shown if other["name"] != gateway_name(gateway))
-
-
-def gateway_name(gateway):
-    words = gateway.daemon_words()
-    return words[words.index("--gateway-name") + 1]
+    return next(other for other in shown if other["name"] != gateway.name)
 
 
 def until_channel(gateway, state, copies=0):
     def is_there():
         peer = peer_of(gateway)
         return peer.get("channel") == state and int(peer.get("copies", 0)) >= copies
-    return until(f"{gateway_name(gateway)} has {copies} copies, channel {state}", is_there, patience_s=60, step_s=0.1)
+    return until(f"{gateway.name} has {copies} copies, channel {state}", is_there, patience_s=60, step_s=0.1)
 
 
 class Killed:
