@@ -20,6 +20,7 @@ from lab.network import BACKENDS, command
 from many_flows import start_servers
 from manifests import endpoints, service
 from share_cases import FIRST, OTHER_VIP, SECOND
+from wire import Wire
 
 # In the prefixes that docs/examples/announce exports.
 SNAT, OTHER_SNAT = "203.0.113.200", "203.0.113.201"
@@ -99,11 +100,11 @@ def add_second(lab):
     lab.second = gw.Gateway(lab.network, lab.run, lab.gateway.build, place=gw.SECOND)
 
 
-def bring_up(lab, options_of_first, bfd=True, detect_multiplier=3, has_network=False):
+def bring_up(lab, options_of_first, bfd=True, detect_multiplier=3, faults=False, has_network=False):
     """Network, servers, gateways and routing daemons. bfd: as of Daemon; "workers" run the sessions of both gateways.
-    detect_multiplier: of 50 ms; a busy machine does not end a session of 10 s.
+    detect_multiplier: of 50 ms; a busy machine does not end a session of 10 s. faults: lab.wire is between the two.
     has_network: build_network() was called."""
-    lab.build_network = (lambda: None) if has_network else functools.partial(build_network, lab)
+    lab.build_network = (lambda: None) if has_network else functools.partial(build_network, lab, faults)
     start(lab, *objects(), peers={net.UPLINK: GATEWAY_AS, net.SECOND_UPLINK: SECOND_AS}, options=options_of_first, bfd=bfd,
           detect_multiplier=detect_multiplier)
     start_servers(lab)
@@ -121,11 +122,14 @@ def bring_up(lab, options_of_first, bfd=True, detect_multiplier=3, has_network=F
         (net.UPLINK, net.SECOND_UPLINK), 50 * detect_multiplier), patience_s=60)
 
 
-def build_network(lab):
+def build_network(lab, faults=False):
     type(lab).build_network(lab)
     lab.network.add_second_gateway(LB_IP)
     lab.network.ip("client", f"route del {LB_IP}/32 via {net.SECOND_UPLINK}")
-    lab.network.join("gateway", "peers", "gateway-2", "peers")
+    if faults:
+        lab.wire = Wire(lab.network)
+    else:
+        lab.network.join("gateway", "peers", "gateway-2", "peers")
     lab.network.ip("gateway", f"address add {FIRST_PEER}/30 dev peers")
     lab.network.ip("gateway-2", f"address add {SECOND_PEER}/30 dev peers")
     return_by_router(lab)

@@ -80,9 +80,14 @@ class KeptFlows:
                 client.settimeout(20)
                 if source:
                     client.bind((source, 0))
+                else:
+                    self.bind(client)
                 client.connect((address, port))
                 client.setblocking(False)
                 self.flows.append(Flow(kind, client, question))
+
+    def bind(self, client):
+        """Hook: before a socket is connected."""
 
     def __enter__(self):
         self._thread.start()
