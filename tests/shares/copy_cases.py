@@ -6,7 +6,8 @@ import functools
 
 from fixture import LB_IP, case, check, equal, until
 from kept_flows import KeptFlows
-from two_gateways import LOSSES, VIA_FIRST, VIA_SECOND, Killed, begin, peer_of, route_to_other_uplink, until_channel, until_via
+from two_gateways import (LOSSES, LOSSES_OF_WORKERS, VIA_FIRST, VIA_SECOND, Killed, begin, peer_of, route_to_other_uplink, until_channel,
+                          until_heirs_are_ready, until_via)
 
 TCP_FLOWS, UDP_FLOWS = 200, 50
 
@@ -77,6 +78,28 @@ def connections_of_a_lost_primary_continue_at_its_heir(lab):
         equal(flows.findings(), {}, "flows after the channel has ended")
     lab.remarks.append(f"{TCP_FLOWS} TCP and {UDP_FLOWS} UDP flows, copied after {complete_ms:.0f} ms: 0 reset; the longest time "
                        f"without an answer was {gap_ms:.0f} ms; the router had the heir after {moved_ms:.0f} ms at the latest")
+
+
+@case(alone=True)
+def connections_continue_while_workers_of_the_primary_stop(lab):
+    begin(lab, bfd="workers")
+    flows = KeptFlows(lab)
+    open_flows(flows)
+    with flows:
+        flows.until_all_answered()
+        until_channel(lab.second, "complete", copies=len(flows.flows))
+        for name, loss in LOSSES_OF_WORKERS.items():
+            flows.longest_gap_s = 0.0
+            moved_ms = lose_and_continue(lab, flows, loss)
+            lab.remarks.append(f"{name}: the longest time without an answer was {1000 * flows.longest_gap_s:.0f} ms, the router had the heir after "
+                               f"{moved_ms:.0f} ms at the latest")
+            loss.mend(lab)
+            until_via(lab, VIA_FIRST)
+            flows.until_all_answered()
+            equal(flows.findings(), {}, f"flows when the workers go on that were {name}")
+            until_channel(lab.second, "complete")
+            until_heirs_are_ready(lab)
+    lab.remarks.append(f"{len(flows.flows)} flows: 0 reset")
 
 
 @case()

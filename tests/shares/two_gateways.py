@@ -6,6 +6,7 @@ addresses, and a router that has the VIPs and the SNAT addresses from both by BG
        |    \\----------- uplink ---- gateway-2  +-- switch -- backends
        |                             (10.80.8.0/30 between the gateways)
        `------------------------------------------- switch       replies to SNAT addresses"""
+import contextlib
 import functools
 import os
 import signal
@@ -20,6 +21,7 @@ from lab.network import BACKENDS, command
 from many_flows import start_servers
 from manifests import endpoints, service
 from share_cases import FIRST, OTHER_VIP, SECOND
+from stopped_thread import stopped, threads_of
 from wire import Wire
 
 # In the prefixes that docs/examples/announce exports.
@@ -189,4 +191,31 @@ class Frozen:
             os.killpg(process.pid, signal.SIGSTOP)
 
 
+class Stopped:
+    """Only penstockd of the first gateway stops. Its workers run the BFD sessions."""
+
+    @staticmethod
+    def lose(lab):
+        os.kill(lab.gateway.daemon.pid, signal.SIGSTOP)
+
+    @staticmethod
+    def mend(lab):
+        os.kill(lab.gateway.daemon.pid, signal.SIGCONT)
+
+
+class StalledWorker:
+    """The worker of the first gateway stops, as a defect in it would do. All else of the gateway continues."""
+
+    @staticmethod
+    def lose(lab):
+        [worker] = threads_of(lab.gateway.daemon.pid, "rte-worker")
+        lab.stalled = contextlib.ExitStack()
+        lab.stalled.enter_context(stopped(worker))
+
+    @staticmethod
+    def mend(lab):
+        lab.stalled.close()
+
+
 LOSSES = {"killed": Killed, "frozen": Frozen}
+LOSSES_OF_WORKERS = {"stopped as a process": Stopped, "stalled": StalledWorker}
