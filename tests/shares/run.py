@@ -20,7 +20,7 @@ import runner  # noqa: E402
 from daemons import reason_missing  # noqa: E402
 from fixture import Lab, all_cases  # noqa: E402
 
-import channel_cases, copy_cases, fail_back_cases, many_cases, split_cases, stray_cases, upkeep_cases  # noqa: E402,E401
+import channel_cases, copy_cases, fail_back_cases, many_cases, page_cases, split_cases, stray_cases, upkeep_cases  # noqa: E402,E401
 
 CASE_TIMEOUT_S = 300
 
@@ -29,7 +29,7 @@ def main():
     options = runner.parser().parse_args()
     suite = runner.Runner(options, CASE_TIMEOUT_S)
     # The cases of other suites are imported with what they share.
-    own = {room.__name__ for room in (channel_cases, copy_cases, fail_back_cases, many_cases, split_cases, stray_cases, upkeep_cases)}
+    own = {room.__name__ for room in (channel_cases, copy_cases, fail_back_cases, many_cases, page_cases, split_cases, stray_cases, upkeep_cases)}
     chosen = [case for case in all_cases() if case.function.__module__ in own and suite.chooses(case.name)]
     if options.list:
         print("\n".join(case.name for case in chosen))
