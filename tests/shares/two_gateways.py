@@ -66,8 +66,9 @@ def objects():
     return made
 
 
-def begin(lab, certificate_of_second=SECOND, until_complete=True, share_age_s=0, options=(), strays="", **how):
+def begin(lab, certificate_of_second=SECOND, until_complete=True, share_age_s=0, options=(), strays="", detect_multiplier=20, **how):
     """`strays`: lines of the plan about them. Their link is that of the endpoints, on which no client is expected.
+    detect_multiplier: of 50 ms. With 3, a machine that is busy for 150 ms moves flows that have no copies yet.
     how: of bring_up()."""
     tls = Certificates(lab.run.file("tls"), edge_1=FIRST_PEER, edge_2=SECOND_PEER, edge_9="10.80.8.9")
     plan = lab.run.file("shares")
@@ -84,7 +85,7 @@ def begin(lab, certificate_of_second=SECOND, until_complete=True, share_age_s=0,
         return ["--bfd", f"frr:{frr_data_plane(lab, role)}", "--idle", "poll"] if how.get("bfd") == "workers" else []
     add_second(lab)
     lab.second.more_options = ["--vip-presence", "routes", *common, *of_bfd("gateway-2"), *tls.options(certificate_of_second)]
-    bring_up(lab, [*common, *of_bfd("gateway"), *tls.options(FIRST)], **how)
+    bring_up(lab, [*common, *of_bfd("gateway"), *tls.options(FIRST)], detect_multiplier=detect_multiplier, **how)
     until_via(lab, VIA_FIRST if until_complete else VIA_HEIRS, spread)
     if until_complete:
         for gateway in (lab.gateway, lab.second):
