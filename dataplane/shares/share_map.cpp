@@ -9,10 +9,8 @@
 
 namespace penstock::shares {
 
-ShareMap::ShareMap(uint8_t shares, std::map<Prefix, uint8_t> placed, SpreadVips spread)
-    : shares_(shares), placed_(std::move(placed)), spread_(std::move(spread)) {
-    PENSTOCK_ASSERT(shares_ > 0 && shares_ <= kSharesMax);
-    for (const auto& [prefix, share] : placed_) {
+PrefixNumbers::PrefixNumbers(std::map<Prefix, uint8_t> numbers) : numbers_(std::move(numbers)) {
+    for (const auto& [prefix, number] : numbers_) {
         (prefix.address().is_v4() ? v4_lengths_ : v6_lengths_).push_back(prefix.length());
     }
     for (std::vector<uint8_t>* lengths : {&v4_lengths_, &v6_lengths_}) {
@@ -21,17 +19,28 @@ ShareMap::ShareMap(uint8_t shares, std::map<Prefix, uint8_t> placed, SpreadVips 
     }
 }
 
-bool ShareMap::is_spread(const IpAddr& vip) const noexcept {
-    return std::ranges::any_of(spread_.vips, [&](const Prefix& vips) { return vips.contains(vip); });
-}
-
-uint8_t ShareMap::share_of(const IpAddr& vip) const {
-    for (const uint8_t length : vip.is_v4() ? v4_lengths_ : v6_lengths_) {
-        if (const auto found = placed_.find(*Prefix::make(vip, length)); found != placed_.end()) {
-            return found->second;
+const uint8_t* PrefixNumbers::find(const IpAddr& address) const noexcept {
+    for (const uint8_t length : address.is_v4() ? v4_lengths_ : v6_lengths_) {
+        if (const auto found = numbers_.find(*Prefix::make(address, length)); found != numbers_.end()) {
+            return &found->second;
         }
     }
-    return static_cast<uint8_t>(share_hash(vip) % shares_);
+    return nullptr;
+}
+
+namespace {
+PrefixNumbers numbers_of(const SpreadVips& spread) {
+    std::map<Prefix, uint8_t> numbers;
+    for (const Prefix& vips : spread.vips) {
+        numbers.emplace(vips, uint8_t{0});
+    }
+    return PrefixNumbers(std::move(numbers));
+}
+}  // namespace
+
+ShareMap::ShareMap(uint8_t shares, std::map<Prefix, uint8_t> placed, const SpreadVips& spread)
+    : shares_(shares), placed_(std::move(placed)), spread_(numbers_of(spread)), spread_key_(spread.key) {
+    PENSTOCK_ASSERT(shares_ > 0 && shares_ <= kSharesMax);
 }
 
 }  // namespace penstock::shares

@@ -15,24 +15,25 @@ namespace penstock::shares {
 // At most kSharesMax shares, numbered from 0.
 inline constexpr uint8_t kSharesMax = 64;
 
+namespace detail {
+// The finalizer of MurmurHash3.
+[[nodiscard]] inline uint64_t mixed(uint64_t value) noexcept {
+    value = (value ^ value >> 33) * 0xff51afd7ed558ccdULL;
+    value = (value ^ value >> 33) * 0xc4ceb9fe1a85ec53ULL;
+    return value ^ value >> 33;
+}
+}  // namespace detail
+
 // A hash of an address that is the same in every process and version.
 [[nodiscard]] inline uint64_t share_hash(const IpAddr& address) noexcept {
-    // The finalizer of MurmurHash3 over each half.
-    const auto mix = [](uint64_t value) {
-        value = (value ^ value >> 33) * 0xff51afd7ed558ccdULL;
-        value = (value ^ value >> 33) * 0xc4ceb9fe1a85ec53ULL;
-        return value ^ value >> 33;
-    };
-    return mix(mix(load<uint64_t>(address.bytes().data())) ^ load<uint64_t>(address.bytes().data() + 8));
+    using detail::mixed;
+    return mixed(mixed(load<uint64_t>(address.bytes().data())) ^ load<uint64_t>(address.bytes().data() + 8));
 }
 
 // A hash of a client's address and a VIP, by a key of the plan (docs/adr/0051). It has no ports, so that
 // fragments and ICMP errors have the hash of their flow. Fixed like share_hash().
 [[nodiscard]] inline uint64_t spread_hash(uint64_t key, const IpAddr& vip, const IpAddr& client) noexcept {
-    uint64_t value = share_hash(client) ^ (share_hash(vip) + key) * 0x9e3779b97f4a7c15ULL;
-    value = (value ^ value >> 33) * 0xff51afd7ed558ccdULL;
-    value = (value ^ value >> 33) * 0xc4ceb9fe1a85ec53ULL;
-    return value ^ value >> 33;
+    return detail::mixed(share_hash(client) ^ (share_hash(vip) + key) * 0x9e3779b97f4a7c15ULL);
 }
 
 // VIPs of which each client has a share of its own.
@@ -41,29 +42,44 @@ struct SpreadVips {
     uint64_t key = 0;  // of spread_hash()
 };
 
-// Leads from a VIP to its share.
+// Numbers of prefixes. find() searches a map for each length that occurs.
+class PrefixNumbers {
+ public:
+    PrefixNumbers() = default;
+    explicit PrefixNumbers(std::map<Prefix, uint8_t> numbers);
+    // Of the longest prefix with the address. Null: there is none. Any thread.
+    [[nodiscard]] const uint8_t* find(const IpAddr& address) const noexcept;
+
+ private:
+    std::map<Prefix, uint8_t> numbers_;
+    std::vector<uint8_t> v4_lengths_, v6_lengths_;  // the longest first
+};
+
+// Maps a VIP, or a VIP and a client, to a share.
 class ShareMap {
  public:
     // `shares`: 1 to kSharesMax. `placed`: VIPs that do not follow the hash; of several prefixes with a VIP
     // the longest counts. Spread VIPs follow neither.
-    ShareMap(uint8_t shares, std::map<Prefix, uint8_t> placed, SpreadVips spread = {});
+    ShareMap(uint8_t shares, std::map<Prefix, uint8_t> placed, const SpreadVips& spread = {});
 
     // The share of a VIP that is not spread.
-    [[nodiscard]] uint8_t share_of(const IpAddr& vip) const;
+    [[nodiscard]] uint8_t share_of(const IpAddr& vip) const noexcept {
+        const uint8_t* const placed = placed_.find(vip);
+        return placed != nullptr ? *placed : static_cast<uint8_t>(share_hash(vip) % shares_);
+    }
     // The share of a client's packets to a VIP.
-    [[nodiscard]] uint8_t share_of(const IpAddr& vip, const IpAddr& client) const {
-        return is_spread(vip) ? static_cast<uint8_t>(spread_hash(spread_.key, vip, client) % shares_)
+    [[nodiscard]] uint8_t share_of(const IpAddr& vip, const IpAddr& client) const noexcept {
+        return is_spread(vip) ? static_cast<uint8_t>(spread_hash(spread_key_, vip, client) % shares_)
                               : share_of(vip);
     }
-    [[nodiscard]] bool is_spread(const IpAddr& vip) const noexcept;
+    [[nodiscard]] bool is_spread(const IpAddr& vip) const noexcept { return spread_.find(vip) != nullptr; }
     [[nodiscard]] uint8_t shares() const noexcept { return shares_; }
 
  private:
     uint8_t shares_;
-    std::map<Prefix, uint8_t> placed_;
-    SpreadVips spread_;
-    // The lengths of prefixes in placed_, the longest first.
-    std::vector<uint8_t> v4_lengths_, v6_lengths_;
+    PrefixNumbers placed_;
+    PrefixNumbers spread_;
+    uint64_t spread_key_;
 };
 
 }  // namespace penstock::shares

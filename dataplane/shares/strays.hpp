@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which gateway a packet belongs to that matches no connection and no copy here (docs/adr/0051). Part of the
-// snapshot; immutable. A packet that belongs to another gateway is a stray. Every gateway with the same plan
-// computes the same answer, so a stray makes one hop: a primary forwards no packet to a VIP of its share.
+// The gateways that may serve a packet which matches no connection and no copy here (docs/adr/0051). Part of
+// the snapshot; immutable. A packet whose first gateway is another one is a stray. The result depends on the
+// plan alone, so that a stray makes one hop.
 #pragma once
 
 #include <array>
@@ -44,8 +44,8 @@ class Strays {
     };
     explicit Strays(Parts parts);
 
-    // The gateways that may serve a packet, the preferred one first. A gateway serves a packet itself, or
-    // forwards it, without regard to those behind the first one that can take it.
+    // The gateways that may serve a packet, the preferred one first. The first one that can take the packet
+    // is used.
     struct Order {
         uint8_t share = 0;
         std::array<GatewayNumber, 2> gateways{kNone, kNone};

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The channel between two gateways has faults: frames between them are late, lost, out of order, or none arrives
-(wire.py). The packet path does not see it, the memory of the gateways is bounded, and the copies are right afterwards: as
+(wire.py). The packet path is not affected, the memory of the gateways is bounded, and the copies are right afterwards: as
 many as the primary has connections, and all continue after its loss."""
+import contextlib
+
 from copy_cases import copies_are_those_of_the_primary, lose_and_continue, open_flows
 from fixture import LB_IP, case, check, equal, until
 from kept_flows import KeptFlows, NewFlows
 from two_gateways import Killed, begin, peer_of, until_channel
 
-FAULTS = {"delayed by 200 ms": {"delay_s": 0.2}, "10 % lost": {"loss": 0.1}, "a fifth out of order": {"overtaken": 0.2}, "cut": {"loss": 1.0}}
+# Values of Wire.set_faults(), and the counter of the wire that shows their effect.
+FAULTS = {"delayed by 200 ms": ({"delay_s": 0.2}, "delayed"), "10 % lost": ({"loss": 0.1}, "lost"),
+          "a fifth out of order": ({"overtaken": 0.2}, "overtaken"), "cut": ({"loss": 1.0}, "lost")}
 NEW_FLOWS_A_SECOND = 100
 NEW_FLOWS_IN_A_FAULT = 200  # answered while the fault lasts
 COMPLETE_WITHIN_S = 60
@@ -27,16 +31,17 @@ def a_channel_with_faults_delays_copies_and_nothing_else(lab):
     every, remarks = KeptFlows(lab), []
     open_flows(every, 40, 10)
     kept = [every]
-    with every:
+    with every, contextlib.ExitStack() as stack:
+        stack.callback(lab.wire.stop)
         until_channel(lab.second, "complete", copies=50)
         before_mb = [resident_mb(gateway) for gateway in (lab.gateway, lab.second)]
-        for fault, values in FAULTS.items():
+        for fault, (values, effect) in FAULTS.items():
+            without = getattr(lab.wire, effect)
             lab.wire.set_faults(**values)
-            passed = lab.wire.passed, lab.wire.lost, lab.wire.overtaken
             more = KeptFlows(lab)
             open_flows(more, 20, 5)
             kept.append(more)
-            more.__enter__()
+            stack.enter_context(more)
             with NewFlows(lab, NEW_FLOWS_A_SECOND, LB_IP, 80) as new:
                 until("new flows are answered", lambda new=new: new.answered >= NEW_FLOWS_IN_A_FAULT, 60)
                 if fault == "cut":
@@ -44,7 +49,7 @@ def a_channel_with_faults_delays_copies_and_nothing_else(lab):
             for flows in kept:
                 flows.until_all_answered()
                 equal(flows.findings(), {}, f"flows while the channel is {fault}")
-            check((lab.wire.passed, lab.wire.lost, lab.wire.overtaken) > passed, f"frames between the gateways: {passed}, seed {lab.wire.seed}")
+            check(getattr(lab.wire, effect) > without, f"frames {effect} while the channel is {fault}, seed {lab.wire.seed}")
             lab.wire.mend()
             mended_ms = until(f"copies are complete after the channel was {fault}, seed {lab.wire.seed}", lambda: (
                 peer_of(lab.second)["channel"] == "complete" and copies_are_those_of_the_primary(lab)), COMPLETE_WITHIN_S, 0.2)
@@ -55,8 +60,5 @@ def a_channel_with_faults_delays_copies_and_nothing_else(lab):
         for flows in kept:
             flows.until_all_answered()
             equal(flows.findings(), {}, "flows that did not continue as they began")
-    for flows in kept[1:]:
-        flows.__exit__()
-    lab.wire.stop()
     lab.remarks.append(f"{'; '.join(remarks)}; {lab.wire.lost} frames lost, {lab.wire.overtaken} overtaken, {lab.wire.passed} passed; resident "
                        f"memory grew by {' and '.join(f'{growth:.1f}' for growth in growth_mb)} MB; then the primary was lost: 0 reset")

@@ -13,7 +13,7 @@ TCP_FLOWS, UDP_FLOWS = 200, 50
 
 
 def open_flows(flows, tcp=TCP_FLOWS, udp=UDP_FLOWS):
-    """On a machine that is busy for 150 ms, BFD ends the routes of a gateway for a moment."""
+    """On a machine that is busy for the detection time, BFD ends the routes of a gateway for a moment."""
     def opened(kind, stream):
         try:
             flows.open(kind, stream, 1, LB_IP, 80)
@@ -68,7 +68,8 @@ def connections_of_a_lost_primary_continue_at_its_heir(lab):
     with flows:
         flows.until_all_answered()
         complete_ms = until_channel(lab.second, "complete", copies=len(flows.flows))
-        equal(int(peer_of(lab.gateway)["copies_there"]) >= len(flows.flows), True, "copies by the account of the primary")
+        there = int(peer_of(lab.gateway)["copies_there"])
+        check(there >= len(flows.flows), f"copies by the account of the primary: {there}")
         flows.longest_gap_s = 0.0
         moved_ms = lose_and_continue(lab, flows, LOSSES[lab.variant["loss"]])
         gap_ms = 1000 * flows.longest_gap_s

@@ -313,7 +313,6 @@ class Client {
         const Clock::time_point now = Clock::now();
         if (flow.identity != identity) {
             flow.has_changed = flow.has_changed || (is_marked_ && !flow.identity.empty());
-            renamed_ += flow.identity.empty() ? 0 : 1;
             flow.identity = identity;
         }
         flow.answered = epoch;
@@ -393,12 +392,11 @@ class Client {
                         std::to_string(changed);
         }
         std::printf(
-            "{\"flows\":%zu,\"open\":%zu,\"answered\":%zu,\"broken\":%zu,\"failures\":%zu,\"renamed\":%zu,"
-            "\"gap_us\":%lld,"
+            "{\"flows\":%zu,\"answered\":%zu,\"broken\":%zu,\"failures\":%zu,\"gap_us\":%lld,"
             "\"tcp_gap_us\":%lld,\"udp_gap_us\":%lld,\"findings\":{%s}}\n",
-            flows_.size(), count([](const Flow& flow) { return flow.is_open; }),
+            flows_.size(),
             count([this](const Flow& flow) { return flow.is_open && flow.answered == epoch_; }),
-            count([](const Flow& flow) { return flow.is_broken; }), failures_, renamed_, us(longest_any_),
+            count([](const Flow& flow) { return flow.is_broken; }), failures_, us(longest_any_),
             us(longest_stream_), us(longest_datagram_), findings.c_str());
         std::fflush(stdout);
     }
@@ -411,7 +409,6 @@ class Client {
     size_t opening_ = 0;
     Clock::time_point open_after_;
     size_t failures_ = 0;  // connections that failed, or flows that broke, before the mark
-    size_t renamed_ = 0;
     char epoch_ = 'a';
     bool is_marked_ = false, is_ended_ = false;
     Clock::time_point marked_, last_answer_;

@@ -43,7 +43,7 @@ class Host:
         self._keep_base_of_page()
 
     def _keep_base_of_page(self):
-        """penstockd.ini with what docs/install-bare-metal.md has configured. The options of the pages are not among these."""
+        """penstockd.ini with the lab's options of this gateway, without those that the pages set."""
         words = self.gateway.daemon_words()[1:]
         with open(os.path.join(self.etc, "penstockd.ini"), "w") as file:
             for name, value in zip(words[::2], words[1::2]):

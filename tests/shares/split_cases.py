@@ -15,8 +15,8 @@ HEIR_PART = 7  # port % 8 of the SNAT ports with which an heir opens flows
 
 
 class Split:
-    """A second path of the router, through the second gateway, for some flows in both directions. Routers know no flows,
-    but two of them may have different routes; and the replies have the router of the endpoint."""
+    """A second path of the router, through the second gateway, for some flows in both directions. A router has no state
+    of flows. Two routers with different routes have this effect, and replies have the router of the endpoint."""
 
     def __init__(self, lab):
         self._lab = lab

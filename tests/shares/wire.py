@@ -34,7 +34,7 @@ class Wire:
             self._ends.append(made)
         self.seed = int(os.environ.get("PENSTOCK_SEED") or random.randrange(1 << 32))
         self._random = random.Random(self.seed)
-        self.passed = self.lost = self.overtaken = 0
+        self.passed = self.lost = self.overtaken = self.delayed = 0
         self.mend()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -44,7 +44,7 @@ class Wire:
         self.set_faults()
 
     def set_faults(self, delay_s=0.0, loss=0.0, overtaken=0.0, overtaken_by_s=0.05):
-        """loss: part of the frames that is lost; 1.0 cuts the wire, and neither end sees it. overtaken: part of the frames
+        """loss: part of the frames that is lost; 1.0 cuts the wire, and the links stay up. overtaken: part of the frames
         that is later than the others, by overtaken_by_s, so that others pass it."""
         self._faults = delay_s, loss, overtaken, overtaken_by_s
 
@@ -85,6 +85,7 @@ class Wire:
             self.overtaken += 1
             delay_s += overtaken_by_s
         if delay_s > 0:
+            self.delayed += 1
             heapq.heappush(waiting, (time.monotonic() + delay_s, next(order), out, frame))
         else:
             self._send(out, frame)

@@ -30,8 +30,9 @@ std::string gateway_text(const v1::ListSharesResponse& shares, const std::string
 std::string role_here(const v1::Share& share) {
     return share.role() == "none" ? "none: other gateways serve the share"
            : share.held()         ? share.role() + ", which has the copies and awaits penstockctl fail-back"
-           : share.returns()      ? share.role() + ", which returns and waits for copies of connections"
-                                  : share.role();
+           : share.returns()      ? share.role() + ", which returns: it waits for copies of connections" +
+                                   (share.role() == "heir" ? " and for the return of the primary" : "")
+                             : share.role();
 }
 
 // "complete, for the last time 0.25s ago",
@@ -65,7 +66,7 @@ std::string copies_text(const v1::ListSharesResponse& shares, const v1::Share& s
                                 std::to_string(other->records_refused_share()) + " without a role, " +
                                     std::to_string(other->records_refused_full()) + " without room, " +
                                     std::to_string(other->records_refused_taken()) +
-                                    " of connections that a worker has, of all shares with " + name));
+                                    " of connections that are here already, of all shares with " + name));
 }
 
 v1::ListVipsResponse addresses_of(const v1::Share& share, const v1::ListVipsResponse& vips) {
@@ -130,6 +131,7 @@ std::string share_description(const v1::ListSharesResponse& shares, const v1::Sh
            indented_line("SNAT addresses", list_or(share.snat(), "those of each gateway")) +
            indented_line("Served VIPs", std::to_string(share.served()) + ", announced by this gateway: " +
                                             std::to_string(share.announced())) +
+           (share.strays().empty() ? "" : indented_line("Strays go to", share.strays())) +
            copies_text(shares, share) +
            (addresses.vips().empty() ? indented_line("Addresses", "none")
                                      : "  Addresses:\n" + vips_table(addresses).text(4));

@@ -214,9 +214,9 @@ bool CopyBook::make_room(Peer& peer, const conn::Connection& connection) {
             continue;
         }
         const Owner& of = owner(found->slot);
-        const bool is_newer = units_between(connection.last_seen, found->connection.last_seen) > 0;
+        const bool held_is_later = units_between(connection.last_seen, found->connection.last_seen) > 0;
         if (!found->is_taken) {
-            if (of.peer != &peer && is_newer) {
+            if (of.peer != &peer && held_is_later) {
                 return false;
             }
             drop(found->slot);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The copies that this gateway holds of the connections of other gateways (docs/adr/0050): applies records of
-// their streams to copies::Store. Nothing else writes the store.
+// their streams to copies::Store. Nothing else puts or
+// removes copies; workers mark them as taken over or refused.
 //
 // A copy belongs to the gateway that sent it last, and to the slot that it has there. It stays when a stream
 // is lost: that is when it is needed. It leaves
@@ -48,9 +49,9 @@ class CopyBook {
     struct Counts {
         uint64_t held = 0;      // copies now, those that workers have taken over excluded
         uint64_t received = 0;  // records, as are the next three
-        uint64_t foreign = 0;   // refused: the two gateways have no role in the share of the VIP
+        uint64_t foreign = 0;   // refused: no role in common in the share of the VIP
         uint64_t full = 0;      // refused: the store has no room
-        uint64_t taken = 0;     // refused: a worker has taken over a connection with the same key
+        uint64_t taken = 0;     // refused: a worker, or a later copy of another gateway, has a key
     };
 
     // `store` must outlive the book, and be empty.
@@ -64,7 +65,7 @@ class CopyBook {
     // Records of its stream, in the order of arrival.
     void apply(const std::string& gateway, std::span<const copies::Record> records);
     // This gateway's own connections, as the other one has held them since before this process started.
-    // `knows`: whether a worker has a connection with a key of this one.
+    // `knows`: whether a worker has a connection with one of its keys.
     void take_back(const std::string& gateway, std::span<const copies::Record> records,
                    const std::function<bool(const conn::Connection&)>& knows);
     // What the store holds of the gateway's connections, apart from those that workers have taken over:
@@ -92,7 +93,8 @@ class CopyBook {
         int32_t margin = 0;
     };
     // Examines the next `units` slots of the store. Removes copies that are idle past their limit, and those
-    // that were taken over and whose connection has not been found twice in a row: one search may miss it.
+    // that were taken over and whose connection has not been found twice in a row: a search
+    // may fail while the entry moves.
     // Ends connections of this gateway that hide a copy (supersedes()).
     void sweep(uint32_t units, const Sweep& by);
     // Copies that workers have taken over, as of the last sweep of the whole store.

@@ -30,11 +30,11 @@ const char* presence_of(const VipView& vip) {
     return !vip.is_present ? (vip.is_of_others ? "other" : "none") : vip.metric > 0 ? "route" : "address";
 }
 
-// The share of a VIP, or the one that has a SNAT address. A plan that is not in force here any more may have
-// been the one with the address.
+// The share of a VIP, or the one that has a SNAT address. Empty: a spread VIP, whose share depends on the
+// client, or an address of a plan that is not in force here any more.
 std::optional<uint32_t> share_with(const GatewayShares& own, const VipView& vip) {
     if (vip.is_vip) {
-        return own.share_of(vip.address);
+        return own.is_spread(vip.address) ? std::nullopt : std::optional<uint32_t>(own.share_of(vip.address));
     }
     const auto& shares = own.plan().shares;
     const auto found = std::ranges::find_if(shares, [&](const shares::Share& share) {

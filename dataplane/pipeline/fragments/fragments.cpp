@@ -114,7 +114,7 @@ Fate fate_after(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexce
     if (verdict == Verdict::Punt) {
         return {.kind = Fate::Kind::Host};
     }
-    if (const auto gateway = gone_astray_to(ctx, burst, i); gateway != shares::Strays::kNone) {
+    if (const auto gateway = stray_gateway_of(ctx, burst, i); gateway != shares::Strays::kNone) {
         return {.kind = Fate::Kind::Stray, .gateway = gateway};
     }
     return {.kind = had_flow || !burst.arrival[i].note.from_host ? Fate::Kind::Dead : Fate::Kind::Relayed};

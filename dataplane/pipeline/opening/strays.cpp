@@ -38,7 +38,7 @@ StrayTarget examine(const config::Snapshot& snapshot, const Strays::Gateway& gat
 }
 
 // Whether the frame has come from the gateway that it would be sent to.
-bool has_come_by(const StrayWay& way, const uint8_t* frame) noexcept {
+bool is_from_target(const StrayWay& way, const uint8_t* frame) noexcept {
     const auto sender = load<MacAddr>(frame + offsetof(packet::EthernetHeader, source));
     return way.hop->is_usable &&
            std::equal(sender.bytes.begin(), sender.bytes.end(), way.hop->ethernet_addresses.begin());
@@ -57,8 +57,9 @@ void send_stray(WorkerContext& ctx, Burst& burst, uint32_t i, const StrayWay& wa
     ctx.count()[stats::Counter::StraysForwarded].add(1);
 }
 
-// Linux resolves a gateway again that has not answered: no packet is sent to it meanwhile.
-void ask_for_unanswered(WorkerContext& ctx, const Strays::Order& order) noexcept {
+// Requests the resolution of candidates whose neighbour entry has failed: no packet is sent to them, so
+// nothing else would.
+void request_resolution(WorkerContext& ctx, const Strays::Order& order) noexcept {
     const Strays& strays = *ctx.snapshot->strays;
     for (const Strays::GatewayNumber number : order.gateways) {
         const Strays::Gateway* const gateway = strays.gateway(number);
@@ -83,12 +84,12 @@ bool send_if_stray(WorkerContext& ctx, Burst& burst, uint32_t i,
                    const std::optional<Strays::Order>& order) noexcept {
     const std::optional<StrayWay> way = order ? stray_way(*ctx.snapshot, *order) : std::nullopt;
     if (order && (!way || way->gateway != order->gateways[0])) {
-        ask_for_unanswered(ctx, *order);
+        request_resolution(ctx, *order);
     }
     if (!way) {
         return false;
     }
-    if (has_come_by(*way, burst.data[i])) {
+    if (is_from_target(*way, burst.data[i])) {
         ctx.count()[stats::Counter::StraysReturned].add(1);
         return false;
     }
@@ -178,7 +179,7 @@ bool forward_stray_error(WorkerContext& ctx, Burst& burst, uint32_t i,
            send_if_stray(ctx, burst, i, gateways_of(*ctx.snapshot, answer));
 }
 
-Strays::GatewayNumber gone_astray_to(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
+Strays::GatewayNumber stray_gateway_of(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     if (ctx.snapshot->strays == nullptr || burst.arrival[i].note.from_host ||
         parsed.kind != packet::PacketKind::Flow || burst.found[i].is_hit()) {

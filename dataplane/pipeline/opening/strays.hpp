@@ -17,7 +17,7 @@
 
 namespace penstock::pipeline {
 
-// The gateways of a packet with this key, from outside. Empty: strays are not forwarded, the destination
+// The candidates for a packet from outside with this key. Empty: strays are not forwarded, the destination
 // belongs to no share or to Linux, or the source is an address of this host.
 [[nodiscard]] std::optional<shares::Strays::Order> gateways_of(const config::Snapshot& snapshot,
                                                                const packet::FlowKey& key) noexcept;
@@ -45,16 +45,17 @@ enum class StrayTarget : uint8_t {
 
 struct StrayWay {
     shares::Strays::GatewayNumber gateway = shares::Strays::kNone;
-    const route::Hop* hop = nullptr;  // never null; its next hop is the link address of the gateway
+    const route::Hop* hop = nullptr;  // its next hop is the link address of the gateway
 };
 // Empty: the packet is served here. This gateway is the first of `order` that can take it, or none can.
 // `snapshot` has strays.
 [[nodiscard]] std::optional<StrayWay> stray_way(const config::Snapshot& snapshot,
                                                 const shares::Strays::Order& order) noexcept;
 
-// Whether a packet with this key is forwarded as a stray although a copy has its key. So are those to spread
-// VIPs: they arrive here while their gateway is well, and a connection has one owner. Another stray shows
-// that routers have left its gateway, and takes the copy over.
+// Whether forwarding to the gateway of a spread VIP has precedence over a copy with this key. Such packets
+// arrive here although their gateway works, and a connection has one owner. Any other stray indicates that
+// routers have left its gateway, so the copy is taken over. A packet that the other gateway has sent here,
+// which occurs only while plans differ, is served without its copy.
 [[nodiscard]] bool precedes_copies(const config::Snapshot& snapshot, const packet::FlowKey& key) noexcept;
 
 // Forwards packet i, which matches no connection, if it is a stray. False: it is not, and is served here. So
@@ -70,11 +71,13 @@ PENSTOCK_NOINLINE void forward_strays(WorkerContext& ctx, Burst& burst) noexcept
 [[nodiscard]] PENSTOCK_NOINLINE bool forward_stray_error(WorkerContext& ctx, Burst& burst, uint32_t i,
                                                          const packet::FlowKey& quoted) noexcept;
 
-// The gateway to which packet i, which has its verdict, went as a stray; kNone: it is no stray.
-[[nodiscard]] shares::Strays::GatewayNumber gone_astray_to(const WorkerContext& ctx, const Burst& burst,
-                                                           uint32_t i) noexcept;
+// The gateway to which packet i, whose verdict is set, was forwarded; computed again from the snapshot.
+// kNone: it is no stray.
+[[nodiscard]] shares::Strays::GatewayNumber stray_gateway_of(const WorkerContext& ctx, const Burst& burst,
+                                                             uint32_t i) noexcept;
 
-// Sends later fragment i to the gateway to which the first one of its datagram went.
+// Sends later fragment i to the gateway to which the first one of its datagram went. Drops it if that
+// gateway cannot be reached any more.
 PENSTOCK_NOINLINE void forward_stray_fragment(WorkerContext& ctx, Burst& burst, uint32_t i,
                                               shares::Strays::GatewayNumber gateway) noexcept;
 

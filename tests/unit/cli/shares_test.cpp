@@ -27,6 +27,7 @@ constexpr const char* kShares = R"pb(
       copies: 34
       channel: "connecting"
       complete_age_ms: 71000
+      strays: "edge-2"
     }
     shares {
       number: 1
@@ -86,14 +87,15 @@ TEST_F(SharesTest, ADescriptionHasRolesChannelCopiesAndTheAddressesOfTheShareAlo
   Plan:            version 7
   Primary:         edge-1 (this gateway)
   Heir:            edge-2 at 10.0.0.2:7443
-  Role here:       primary, which returns and waits for copies of connections
+  Role here:       primary, which returns: it waits for copies of connections
   VIPs:            203.0.113.0/28,2001:db8::/64
   SNAT addresses:  198.51.100.1
   Served VIPs:     2, announced by this gateway: 1
+  Strays go to:    edge-2
   Channel:         connecting, complete for the last time 1m11s ago: connection refused
   Copies here:     34 of this share's connections of edge-2
   Copies there:    12 of this gateway's connections at edge-2, of all shares
-  Refused records: 1 without a role, 2 without room, 3 of connections that a worker has, of all shares with edge-2
+  Refused records: 1 without a role, 2 without room, 3 of connections that are here already, of all shares with edge-2
   Addresses:
     ADDRESS       USE   PRESENCE  TWIN  METRIC  REASON
     198.51.100.1  snat  route     up0      900  -
