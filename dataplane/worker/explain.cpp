@@ -139,7 +139,7 @@ class DryRun {
         for (auto worker = searched_.begin(); worker != searched_.end() && !known_; ++worker) {
             known_ = find_connection(context_of(*worker), query_.key);
         }
-        share_ = share_finding(snapshot_, query_.key);
+        share_ = share_finding(snapshot_, query_.key, query_.port);
         const bool is_refused = !known_ && !(share_ && share_->precedes_copies) && !copied();
         out_.worker = known_ ? known_->worker : owner_;
         if (!known_) {

@@ -5,7 +5,8 @@
 
 namespace penstock::worker {
 
-std::optional<ShareFinding> share_finding(const config::Snapshot& snapshot, const packet::FlowKey& key) {
+std::optional<ShareFinding> share_finding(const config::Snapshot& snapshot, const packet::FlowKey& key,
+                                          NicPortId arrival) {
     const auto order = pipeline::gateways_of(snapshot, key);
     if (!order) {
         return std::nullopt;
@@ -21,6 +22,10 @@ std::optional<ShareFinding> share_finding(const config::Snapshot& snapshot, cons
         }
         if (strays.is_self(number)) {
             finding.text += ": served here, by gateway " + gateway->name;
+            return finding;
+        }
+        if (!pipeline::may_be_forwarded(snapshot, key, arrival)) {
+            finding.text += ": not forwarded, because the source may not arrive on this port";
             return finding;
         }
         const pipeline::StrayTarget target = pipeline::stray_target(snapshot, *gateway);

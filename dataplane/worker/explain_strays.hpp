@@ -19,6 +19,6 @@ struct ShareFinding {
 };
 // Empty: strays are not forwarded, or the packet belongs to no share.
 [[nodiscard]] std::optional<ShareFinding> share_finding(const config::Snapshot& snapshot,
-                                                        const packet::FlowKey& key);
+                                                        const packet::FlowKey& key, NicPortId arrival);
 
 }  // namespace penstock::worker

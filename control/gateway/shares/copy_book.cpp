@@ -323,7 +323,9 @@ void CopyBook::examine_taken(Slot slot, const conn::Connection& copy, const Swee
         return;
     }
     const auto own = by.own_of(waiting->second.forward);
-    if (own && supersedes(waiting->second, own->connection, by.margin) && store_.order_end(*own)) {
+    // The taken copy may have only the reverse key in common with the waiting one. Then its connection lives.
+    if (own && supersedes(waiting->second, own->connection, by.margin) && store_.order_end(*own) &&
+        copy.forward == waiting->second.forward) {
         --taken_so_far_;
         replace_taken(slot);
     }

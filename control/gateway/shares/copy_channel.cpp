@@ -43,6 +43,7 @@ void CopyChannel::begin_stream(Time at) {
     const std::lock_guard lock(mutex_);
     is_open_ = true;
     had_pass_ = false;
+    may_give_back_ = !view_.has_recovered;
     last_message_ = began_ = at;
     ++view_.streams;
 }
@@ -56,6 +57,16 @@ Status CopyChannel::take(const v1::ConnectionCopies& message, CoarseTime now, Ti
         return fail(Errc::InvalidArgument, "gateway " + log::json_escaped(message.gateway().substr(0, 64)) +
                                                " answers at the address of gateway " + gateway_ +
                                                ": correct its address= in the plan");
+    }
+    {
+        // Before the book is locked: a book that is in use for long is no silence of the other gateway.
+        const std::lock_guard lock(mutex_);
+        last_message_ = at;
+        may_give_back_ = may_give_back_ && message.given_back();
+        if (message.given_back() && !may_give_back_) {
+            return fail(Errc::InvalidArgument,
+                        "gateway " + gateway_ + " gives connections back that this one has not requested");
+        }
     }
     const std::string& bytes = message.records();
     PENSTOCK_TRY_IN("records refused", const std::vector<copies::Record> records,
@@ -112,6 +123,11 @@ std::optional<bool> CopyChannel::takes_strays(Time now) const {
     const std::lock_guard lock(mutex_);
     return takes_strays_ ? std::optional(*takes_strays_ && now - last_message_ <= kStraySilence)
                          : std::nullopt;
+}
+
+bool CopyChannel::has_recovered() const {
+    const std::lock_guard lock(mutex_);
+    return view_.has_recovered;
 }
 
 CopyChannel::View CopyChannel::view() const {

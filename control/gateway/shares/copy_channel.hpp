@@ -87,6 +87,8 @@ class CopyChannel {
         bool has_recovered = false;
     };
     [[nodiscard]] View view() const;
+    // View::has_recovered, without the lock of the book.
+    [[nodiscard]] bool has_recovered() const;
     // Whether a new stream is needed: the current one, or the call, is silent, or has lost copies for want of
     // room that is there now.
     [[nodiscard]] bool needs_restart(Time now) const;
@@ -108,6 +110,7 @@ class CopyChannel {
     bool is_called_ = false;
     bool is_open_ = false;
     bool had_pass_ = false;
+    bool may_give_back_ = false;        // it was requested, and no other message of the stream has arrived
     std::optional<bool> takes_strays_;  // as the stream tells
     Time last_message_{};
     Time began_{};  // the stream

@@ -93,7 +93,7 @@ std::string Follower::follow(const std::stop_token& stopped) {
     request.set_gateway(options_.own_name);
     request.set_plan_version(options_.plan_version);
     request.set_format(kCopyFormat);
-    request.set_give_back(!channel_.view().has_recovered);
+    request.set_give_back(!channel_.has_recovered());
     if (!set_context(&context, stopped)) {
         set_context(nullptr, stopped);
         return "";

@@ -17,6 +17,8 @@ constexpr std::chrono::seconds kTick{1};
 constexpr uint32_t kSweepTicks = 16;
 // and so many slots of it under one lock: streams wait for about a millisecond.
 constexpr uint32_t kSweepUnits = 4'096;
+// A std::mutex is not fair: streams that wait for the book get it between two locks.
+constexpr std::chrono::microseconds kSweepPause{100};
 // A connection is superseded if packets have passed at the other gateway for this long without it. Ages lose
 // the time that a record is on its way, and last_seen is renewed once a second.
 constexpr uint64_t kSupersededMs = 5'000;
@@ -201,7 +203,7 @@ bool ShareCopies::is_recovering(const std::string& gateway) const {
         const auto found = channels_.find(gateway);
         channel = found == channels_.end() ? nullptr : found->second.get();
     }
-    return channel == nullptr || !channel->view().has_recovered;
+    return channel == nullptr || !channel->has_recovered();
 }
 
 ShareReturn::Peer ShareCopies::peer_of(const GatewayShares& own, const std::string& gateway) const {
@@ -295,32 +297,47 @@ void ShareCopies::review_and_announce(const GatewayShares& own) {
     }
 }
 
-void ShareCopies::tick(std::chrono::steady_clock::time_point now, const std::stop_token& stopped) {
-    review_strays();
-    review_and_announce(*options_.sender.shares());
+// Channels live as long as this object. mutex_ is not held while one waits for the book.
+void ShareCopies::restart_streams(std::chrono::steady_clock::time_point now) {
+    std::vector<std::pair<std::string, const CopyChannel*>> ended;
     {
         const std::lock_guard lock(mutex_);
         for (const auto& [gateway, follower] : followers_) {
-            if (channels_.at(gateway)->needs_restart(now)) {
-                follower->restart("no message for too long, or the store had no room: a new stream begins");
-            }
+            ended.emplace_back(gateway, channels_.at(gateway).get());
         }
     }
+    std::erase_if(ended, [&](const auto& one) { return !one.second->needs_restart(now); });
+    const std::lock_guard lock(mutex_);
+    for (const auto& [gateway, channel] : ended) {
+        if (const auto follower = followers_.find(gateway); follower != followers_.end()) {
+            follower->second->restart(
+                "no message for too long, or the store had no room: a new stream begins");
+        }
+    }
+}
+
+void ShareCopies::tick(std::chrono::steady_clock::time_point now, const std::stop_token& stopped) {
+    review_strays();
+    review_and_announce(*options_.sender.shares());
+    restart_streams(now);
     const auto limit_of = options_.limits();
     const auto slack = static_cast<int32_t>(options_.sender.clock.from_milliseconds(kIdleSlack.count()));
     const auto margin = static_cast<int32_t>(options_.sender.clock.from_milliseconds(kSupersededMs));
     const bool serves_as_heir = may_serve_as_heir();
     for (uint32_t left = options_.store->slots() / kSweepTicks + 1; left > 0 && !stopped.stop_requested();) {
         const uint32_t units = std::min(left, kSweepUnits);
-        const std::lock_guard lock(shared_->mutex);
-        shared_->book.sweep(units,
-                            {.now = options_.sender.now(),
-                             .limit_of = [&](const conn::Connection& copy) { return limit_of(copy) + slack; },
-                             .lives = options_.lives,
-                             .own_of = options_.own_of,
-                             .may_serve_as_heir = serves_as_heir,
-                             .margin = margin});
         left -= units;
+        {
+            const std::lock_guard lock(shared_->mutex);
+            shared_->book.sweep(
+                units, {.now = options_.sender.now(),
+                        .limit_of = [&](const conn::Connection& copy) { return limit_of(copy) + slack; },
+                        .lives = options_.lives,
+                        .own_of = options_.own_of,
+                        .may_serve_as_heir = serves_as_heir,
+                        .margin = margin});
+        }
+        std::this_thread::sleep_for(kSweepPause);
     }
 }
 

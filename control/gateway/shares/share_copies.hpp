@@ -117,6 +117,7 @@ class ShareCopies {
     void end_followers();
     void run(const std::stop_token& stopped);
     void tick(std::chrono::steady_clock::time_point now, const std::stop_token& stopped);
+    void restart_streams(std::chrono::steady_clock::time_point now);
     // True: returning() has changed.
     bool review_return(const GatewayShares& own);
     // Passes a change on to Options::on_return.

@@ -9,6 +9,7 @@
 #include "dataplane/packet/wire.hpp"
 #include "dataplane/pipeline/answers/own_errors.hpp"
 #include "dataplane/pipeline/forward.hpp"
+#include "dataplane/pipeline/opening/reverse_path.hpp"
 
 namespace penstock::pipeline {
 namespace {
@@ -149,14 +150,22 @@ std::optional<StrayWay> stray_way(const config::Snapshot& snapshot, const Strays
     return std::nullopt;
 }
 
+bool may_be_forwarded(const config::Snapshot& snapshot, const packet::FlowKey& key,
+                      NicPortId arrival) noexcept {
+    return !snapshot.services->is_vip(key.destination) ||
+           source_path(snapshot, key.source, arrival) == SourcePath::Ok;
+}
+
 bool precedes_copies(const config::Snapshot& snapshot, const packet::FlowKey& key) noexcept {
     const std::optional<Strays::Order> order = gateways_of(snapshot, key);
     return order && order->is_spread && stray_way(snapshot, *order);
 }
 
 bool forward_if_stray(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
-    return !burst.arrival[i].note.from_host &&
-           send_if_stray(ctx, burst, i, gateways_of(*ctx.snapshot, burst.parsed[i].key));
+    const Arrival& arrival = burst.arrival[i];
+    const packet::FlowKey& key = burst.parsed[i].key;
+    return !arrival.note.from_host && may_be_forwarded(*ctx.snapshot, key, arrival.port) &&
+           send_if_stray(ctx, burst, i, gateways_of(*ctx.snapshot, key));
 }
 
 void forward_strays(WorkerContext& ctx, Burst& burst) noexcept {
@@ -182,7 +191,8 @@ bool forward_stray_error(WorkerContext& ctx, Burst& burst, uint32_t i,
 Strays::GatewayNumber stray_gateway_of(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     if (ctx.snapshot->strays == nullptr || burst.arrival[i].note.from_host ||
-        parsed.kind != packet::PacketKind::Flow || burst.found[i].is_hit()) {
+        parsed.kind != packet::PacketKind::Flow || burst.found[i].is_hit() ||
+        !may_be_forwarded(*ctx.snapshot, parsed.key, burst.arrival[i].port)) {
         return Strays::kNone;
     }
     const std::optional<Strays::Order> order = gateways_of(*ctx.snapshot, parsed.key);

@@ -52,6 +52,11 @@ struct StrayWay {
 [[nodiscard]] std::optional<StrayWay> stray_way(const config::Snapshot& snapshot,
                                                 const shares::Strays::Order& order) noexcept;
 
+// Whether the source of a packet with this key may arrive on the port (reverse_path.hpp): the gateway that
+// gets a stray cannot examine it. Replies to SNAT addresses are not examined.
+[[nodiscard]] bool may_be_forwarded(const config::Snapshot& snapshot, const packet::FlowKey& key,
+                                    NicPortId arrival) noexcept;
+
 // Whether forwarding to the gateway of a spread VIP has precedence over a copy with this key. Such packets
 // arrive here although their gateway works, and a connection has one owner. Any other stray indicates that
 // routers have left its gateway, so the copy is taken over. A packet that the other gateway has sent here,
@@ -59,7 +64,8 @@ struct StrayWay {
 [[nodiscard]] bool precedes_copies(const config::Snapshot& snapshot, const packet::FlowKey& key) noexcept;
 
 // Forwards packet i, which matches no connection, if it is a stray. False: it is not, and is served here. So
-// is a packet that the other gateway has sent here: the plans differ. Needs ctx.snapshot->strays.
+// is a packet that the other gateway has sent here, because the plans differ, and one that may not be
+// forwarded. Without ctx.snapshot->strays it returns false; callers test it first, to save the call.
 [[nodiscard]] PENSTOCK_NOINLINE bool forward_if_stray(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept;
 
 // The same for the misses of the burst. Strays are removed from the misses. Runs after copies have been taken

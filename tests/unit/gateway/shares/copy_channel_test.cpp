@@ -100,16 +100,23 @@ TEST_F(Channel, WhatIsGivenBackIsOwn) {
     EXPECT_EQ(shared_.book.own(), 3U);
     EXPECT_EQ(shared_.book.counts("edge-2").held, 0U);
     EXPECT_FALSE(channel_.view().has_recovered);
-    ASSERT_TRUE(take(message(5, 1)));
-    EXPECT_TRUE(channel_.view().has_recovered);
     knows_ = true;
     auto known = message(7, 1, false);
     known.set_given_back(true);
     ASSERT_TRUE(take(known));
     EXPECT_EQ(shared_.book.own(), 3U) << "adopted";
+    knows_ = false;
+    ASSERT_TRUE(take(message(5, 1, false)));
+    EXPECT_FALSE(channel_.has_recovered());
+    known = message(8, 1, false);
+    known.set_given_back(true);
+    EXPECT_FALSE(take(known)) << "after others";
+    ASSERT_TRUE(take(message(5, 1)));
+    EXPECT_TRUE(channel_.has_recovered());
     channel_.end_stream("lost");
     channel_.begin_stream(at_);
     EXPECT_TRUE(channel_.view().has_recovered);
+    EXPECT_FALSE(take(known)) << "not requested";
     ASSERT_TRUE(take(message(0, 0)));
     EXPECT_EQ(shared_.book.own(), 3U);
 }

@@ -124,6 +124,16 @@ TEST_P(ForwardsStrays, OfEachProtocolAndFamily) {
     }
 }
 
+// The gateway that gets them cannot examine the port on which they have arrived.
+TEST_P(ForwardsStrays, ButNotFromASourceThatBelongsBehindAnotherPort) {
+    const Ends ends = ends4();
+    const Outcome outcome =
+        send(ends.ip(Ends::from_uplink(), backend_address(10), ends.vip, 64).tcp(40'000, 80, "S").build());
+    EXPECT_EQ(outcome.verdict, Verdict::Drop);
+    EXPECT_EQ(outcome.reason, DropReason::ReversePath);
+    EXPECT_EQ(gateway.count(Counter::StraysForwarded), 0U);
+}
+
 TEST_P(ForwardsStrays, ButNotPacketsOfItsConnections) {
     gateway.set_strays(nullptr);
     expect_served(syn());
