@@ -87,8 +87,8 @@ class Store {
     void forget_refusal(Slot slot) noexcept { refused_[slot.value].store(0, std::memory_order_relaxed); }
     // Of a held copy. A worker that has found it before may still take it over.
     void remove(Slot slot) noexcept;
-    // Orders the worker to end a connection, unless a packet renews it first (pipeline/superseded.hpp).
-    // False: earlier orders wait for the worker.
+    // Orders the worker to end a connection, unless a packet renews it first
+    // (pipeline/opening/superseded.hpp). False: earlier orders wait for the worker.
     bool order_end(const OwnConnection& own) noexcept {
         return endings_[own.worker.value].push({own.unit, own.generation, own.connection.last_seen});
     }

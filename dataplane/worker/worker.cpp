@@ -10,8 +10,8 @@
 #include "dataplane/pipeline/aging.hpp"
 #include "dataplane/pipeline/bfd.hpp"
 #include "dataplane/pipeline/flow_orders.hpp"
+#include "dataplane/pipeline/opening/superseded.hpp"
 #include "dataplane/pipeline/rx.hpp"
-#include "dataplane/pipeline/superseded.hpp"
 #include "dataplane/pipeline/tap.hpp"
 #include "dataplane/pipeline/tx.hpp"
 

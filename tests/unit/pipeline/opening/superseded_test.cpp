@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connections that another gateway serves again end at this one, and continue from their copies.
-#include "dataplane/pipeline/superseded.hpp"
+#include "dataplane/pipeline/opening/superseded.hpp"
 
 #include <gtest/gtest.h>
 

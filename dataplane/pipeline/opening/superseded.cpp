@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/pipeline/superseded.hpp"
+#include "dataplane/pipeline/opening/superseded.hpp"
 
 #include <cstdint>
 
