@@ -109,7 +109,7 @@ def the_page_two_gateways_leads_to_connections_that_outlive_a_gateway(lab):
             flows.until_all_answered()
             equal(flows.findings(), {}, f"flows {what}")
         all_continue("at the beginning")
-        # As the page says: older than --share-age.
+        # Copies are of connections older than --share-age.
         until_channel(lab.second, "complete", copies=50)
         Killed.lose(lab)
         until_via(lab, VIA_SECOND)

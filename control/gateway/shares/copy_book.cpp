@@ -176,7 +176,7 @@ CopyBook::Slot CopyBook::put(Peer& holder, Peer& from, const conn::Connection& c
 }
 
 void CopyBook::take_back(const std::string& gateway, std::span<const copies::Record> records,
-                         const std::function<bool(const conn::Connection&)>& knows) {
+                         const std::function<bool(const conn::Connection&)>& is_in_table) {
     Peer& from = peer(gateway);
     from.counts.received += records.size();
     for (const copies::Record& record : records) {
@@ -184,7 +184,7 @@ void CopyBook::take_back(const std::string& gateway, std::span<const copies::Rec
         const uint8_t share = own_->share_of(connection.forward.destination, connection.forward.source);
         if (record.kind != copies::Record::Kind::Held || (from.shares >> share & 1) == 0) {
             ++from.counts.foreign;
-        } else if (!knows(connection)) {  // otherwise it was adopted, or its tuple is used again
+        } else if (!is_in_table(connection)) {  // otherwise it was adopted, or its tuple is used again
             if (const Slot copy = put(own_copies_, from, connection); copy.is_set()) {
                 link(own_copies_, copy.value, copy, share);
             }

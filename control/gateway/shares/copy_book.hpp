@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The copies that this gateway holds of the connections of other gateways (docs/adr/0050): applies records of
-// their streams to copies::Store. Nothing else puts or
-// removes copies; workers mark them as taken over or refused.
+// their streams to copies::Store. Nothing else puts or removes copies. Workers mark
+// them as taken over or refused.
 //
 // A copy belongs to the gateway that sent it last, and to the slot that it has there. It stays when a stream
 // is lost: that is when it is needed. It leaves
@@ -65,9 +65,9 @@ class CopyBook {
     // Records of its stream, in the order of arrival.
     void apply(const std::string& gateway, std::span<const copies::Record> records);
     // This gateway's own connections, as the other one has held them since before this process started.
-    // `knows`: whether a worker has a connection with one of its keys.
+    // `is_in_table`: whether a worker has a connection with one of its keys.
     void take_back(const std::string& gateway, std::span<const copies::Record> records,
-                   const std::function<bool(const conn::Connection&)>& knows);
+                   const std::function<bool(const conn::Connection&)>& is_in_table);
     // What the store holds of the gateway's connections, apart from those that workers have taken over:
     // appends Held records of some slots, from `from` on, which is moved. At most kBatchBytesMax. False:
     // there are no more slots.
@@ -94,15 +94,12 @@ class CopyBook {
     };
     // Examines the next `units` slots of the store. Removes copies that are idle past their limit, and those
     // that were taken over and whose connection has not been found twice in a row: a search
-    // may fail while the entry moves.
-    // Ends connections of this gateway that hide a copy (supersedes()).
+    // may fail while the entry moves. Ends connections of this gateway that hide a copy (supersedes()).
     void sweep(uint32_t units, const Sweep& by);
     // Copies that workers have taken over, as of the last sweep of the whole store.
     [[nodiscard]] uint64_t taken() const noexcept { return taken_; }
 
     [[nodiscard]] Counts counts(const std::string& gateway) const;
-    // Own copies, those that workers have taken over excluded.
-    [[nodiscard]] uint64_t own() const noexcept { return own_copies_.counts.held; }
     // Copies held by share: those of Counts::held, and own ones.
     [[nodiscard]] uint64_t held_in(uint8_t share) const noexcept { return by_share_[share]; }
     // The store has refused copies of the current stream of the gateway for want of room.

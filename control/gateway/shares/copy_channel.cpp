@@ -74,7 +74,7 @@ Status CopyChannel::take(const v1::ConnectionCopies& message, CoarseTime now, Ti
     {
         const std::lock_guard lock(shared_.mutex);
         if (message.given_back()) {
-            shared_.book.take_back(gateway_, records, knows_);
+            shared_.book.take_back(gateway_, records, is_in_table_);
         } else {
             shared_.book.apply(gateway_, records);
         }

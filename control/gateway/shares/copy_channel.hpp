@@ -46,17 +46,17 @@ class CopyChannel {
     static constexpr std::chrono::seconds kFullPause{60};
 
     // Whether a worker has a connection with a key of this one.
-    using Knows = std::function<bool(const conn::Connection&)>;
+    using IsInTable = std::function<bool(const conn::Connection&)>;
 
     // `gateway` is a name of the plan. `clock`: of the book's connections.
     // `on_strays`: called on the follower's thread when takes_strays() may have changed.
     CopyChannel(
-        std::string gateway, SharedBook& shared, CoarseClock clock, Knows knows,
+        std::string gateway, SharedBook& shared, CoarseClock clock, IsInTable is_in_table,
         std::function<void()> on_strays = [] {})
         : gateway_(std::move(gateway)),
           shared_(shared),
           clock_(clock),
-          knows_(std::move(knows)),
+          is_in_table_(std::move(is_in_table)),
           on_strays_(std::move(on_strays)) {}
 
     // --- One thread ---
@@ -104,14 +104,14 @@ class CopyChannel {
     const std::string gateway_;
     SharedBook& shared_;
     const CoarseClock clock_;
-    const Knows knows_;
+    const IsInTable is_in_table_;
     const std::function<void()> on_strays_;
     mutable std::mutex mutex_;  // of the members below; never held while that of the book is taken
     bool is_called_ = false;
     bool is_open_ = false;
     bool had_pass_ = false;
     bool may_give_back_ = false;        // it was requested, and no other message of the stream has arrived
-    std::optional<bool> takes_strays_;  // as the stream tells
+    std::optional<bool> takes_strays_;  // as the stream reports
     Time last_message_{};
     Time began_{};  // the stream
     View view_;

@@ -13,9 +13,9 @@ namespace penstock::gateway {
 namespace {
 
 constexpr std::chrono::seconds kTick{1};
-// The whole store is swept in this number of ticks,
+// Ticks for a sweep of the whole store.
 constexpr uint32_t kSweepTicks = 16;
-// and so many slots of it under one lock: streams wait for about a millisecond.
+// Slots that are swept under one lock: streams wait for about a millisecond.
 constexpr uint32_t kSweepUnits = 4'096;
 // A std::mutex is not fair: streams that wait for the book get it between two locks.
 constexpr std::chrono::microseconds kSweepPause{100};
@@ -195,14 +195,16 @@ bool ShareCopies::may_serve_as_heir() const {
     });
 }
 
-// Until the gateway has been followed for a whole pass: it was asked for what it holds.
+const CopyChannel* ShareCopies::channel_of(const std::string& gateway) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = channels_.find(gateway);
+    return found == channels_.end() ? nullptr : found->second.get();
+}
+
+// True until a whole pass of the gateway has been received: it may still give back copies of connections of
+// this gateway. Also true without a channel.
 bool ShareCopies::is_recovering(const std::string& gateway) const {
-    const CopyChannel* channel = nullptr;
-    {
-        const std::lock_guard lock(mutex_);
-        const auto found = channels_.find(gateway);
-        channel = found == channels_.end() ? nullptr : found->second.get();
-    }
+    const CopyChannel* const channel = channel_of(gateway);
     return channel == nullptr || !channel->has_recovered();
 }
 
@@ -250,9 +252,8 @@ bool ShareCopies::takes_strays(const GatewayShares& own, const std::string& gate
     }
     const auto now = std::chrono::steady_clock::now();
     const bool is_starting = now - created_ <= CopyChannel::kStraySilence;
-    const std::lock_guard lock(mutex_);
-    const auto found = channels_.find(gateway);
-    return found == channels_.end() ? is_starting : found->second->takes_strays(now).value_or(is_starting);
+    const CopyChannel* const channel = channel_of(gateway);
+    return channel == nullptr ? is_starting : channel->takes_strays(now).value_or(is_starting);
 }
 
 void ShareCopies::review_strays() {
@@ -299,16 +300,16 @@ void ShareCopies::review_and_announce(const GatewayShares& own) {
 
 // Channels live as long as this object. mutex_ is not held while one waits for the book.
 void ShareCopies::restart_streams(std::chrono::steady_clock::time_point now) {
-    std::vector<std::pair<std::string, const CopyChannel*>> ended;
+    std::vector<std::pair<std::string, const CopyChannel*>> followed;
     {
         const std::lock_guard lock(mutex_);
         for (const auto& [gateway, follower] : followers_) {
-            ended.emplace_back(gateway, channels_.at(gateway).get());
+            followed.emplace_back(gateway, channels_.at(gateway).get());
         }
     }
-    std::erase_if(ended, [&](const auto& one) { return !one.second->needs_restart(now); });
+    std::erase_if(followed, [&](const auto& one) { return !one.second->needs_restart(now); });
     const std::lock_guard lock(mutex_);
-    for (const auto& [gateway, channel] : ended) {
+    for (const auto& [gateway, channel] : followed) {
         if (const auto follower = followers_.find(gateway); follower != followers_.end()) {
             follower->second->restart(
                 "no message for too long, or the store had no room: a new stream begins");
@@ -355,12 +356,7 @@ std::vector<ShareCopies::Channel> ShareCopies::channels(const GatewayShares& own
                              : !options_.is_protected     ? ChannelState::Unprotected
                              : shared_ == nullptr         ? ChannelState::Off
                                                           : ChannelState::Connecting;
-        const CopyChannel* followed = nullptr;
-        {
-            const std::lock_guard lock(mutex_);
-            const auto found = channels_.find(gateway.name);
-            followed = found == channels_.end() ? nullptr : found->second.get();
-        }
+        const CopyChannel* const followed = channel_of(gateway.name);
         if (channel.view.state == ChannelState::Connecting && followed != nullptr) {
             channel.view = followed->view();
         }
@@ -386,14 +382,6 @@ uint64_t ShareCopies::taken() const {
     }
     const std::lock_guard lock(shared_->mutex);
     return shared_->book.taken();
-}
-
-uint64_t ShareCopies::own() const {
-    if (shared_ == nullptr) {
-        return 0;
-    }
-    const std::lock_guard lock(shared_->mutex);
-    return shared_->book.own();
 }
 
 uint32_t ShareCopies::capacity() const noexcept {

@@ -102,8 +102,6 @@ class ShareCopies {
     [[nodiscard]] uint64_t held_in(uint8_t share) const;
     // Copies that workers have taken over and whose connections live. Any thread.
     [[nodiscard]] uint64_t taken() const;
-    // Own connections that another gateway has given back and no worker has taken over yet. Any thread.
-    [[nodiscard]] uint64_t own() const;
     // IPv4 connections, or half as many others, for which there is room; 0: --share-copies 0.
     [[nodiscard]] uint32_t capacity() const noexcept;
 
@@ -122,6 +120,8 @@ class ShareCopies {
     bool review_return(const GatewayShares& own);
     // Passes a change on to Options::on_return.
     void review_and_announce(const GatewayShares& own);
+    // Null: the gateway has never been followed. Channels live as long as this object.
+    [[nodiscard]] const CopyChannel* channel_of(const std::string& gateway) const;
     [[nodiscard]] bool may_serve_as_heir() const;
     [[nodiscard]] bool is_recovering(const std::string& gateway) const;
     [[nodiscard]] bool takes_strays(const GatewayShares& own, const std::string& gateway) const;

@@ -99,7 +99,7 @@ TEST(PlanText, StraysAreForwardedOnALink) {
     EXPECT_TRUE(plan.forwards_strays);
     EXPECT_EQ(plan.gateways[0].link, IpAddr::parse("10.0.0.1").value());
     EXPECT_EQ(plan.gateways[1].link, IpAddr::parse("2001:db8::2").value());
-    EXPECT_FALSE(parsed(kTwo).forwards_strays) << "only if the plan says so";
+    EXPECT_FALSE(parsed(kTwo).forwards_strays) << "only if the plan has the line";
     EXPECT_EQ(parse_plan(text + "share 4 snat=10.0.0.1\nend\n").error().what,
               "gateway a: link 10.0.0.1 is a SNAT address of share 4");
 }

@@ -221,7 +221,7 @@ TEST_F(CopyBookTest, WhatIsGivenBackIsOwnUntilItIsIdleOrItsTupleIsUsedAgain) {
     book_.take_back("edge-2", records, [](const conn::Connection& connection) {
         return connection.forward == numbered(4).forward;
     });
-    EXPECT_EQ(book_.own(), 3U) << "one is adopted, and one of another share";
+    EXPECT_EQ(own_copies(*store_), 3U) << "one is adopted, and one of another share";
     EXPECT_EQ(book_.counts("edge-2").foreign, 1U);
     EXPECT_EQ(book_.counts("edge-2").held, 0U);
     EXPECT_EQ(copies::Store::origin_of(store_->find(numbered(1).forward)->connection),
@@ -230,11 +230,11 @@ TEST_F(CopyBookTest, WhatIsGivenBackIsOwnUntilItIsIdleOrItsTupleIsUsedAgain) {
     book_.end_pass("edge-2");
     book_.begin_stream("edge-2");
     book_.end_pass("edge-2");
-    EXPECT_EQ(book_.own(), 3U) << "no stream ends them";
+    EXPECT_EQ(own_copies(*store_), 3U) << "no stream ends them";
     auto later = numbered(1);
     later.last_seen = {2'001};
     held(9, later);
-    EXPECT_EQ(book_.own(), 2U) << "the other gateway serves it";
+    EXPECT_EQ(own_copies(*store_), 2U) << "the other gateway serves it";
     EXPECT_EQ(book_.counts("edge-2").held, 1U);
     auto earlier = numbered(2);
     earlier.last_seen = {1'999};
@@ -254,11 +254,11 @@ TEST_F(CopyBookTest, WhatIsGivenBackIsOwnUntilItIsIdleOrItsTupleIsUsedAgain) {
                                 }});
     };
     sweep_at(2'050);
-    EXPECT_EQ(book_.own(), 1U);
+    EXPECT_EQ(own_copies(*store_), 1U);
     EXPECT_TRUE(has(2));
     EXPECT_FALSE(has(3)) << "a worker has another connection of the tuple";
     sweep_at(2'200);
-    EXPECT_EQ(book_.own(), 0U) << "idle";
+    EXPECT_EQ(own_copies(*store_), 0U) << "idle";
 }
 
 TEST_F(CopyBookTest, ACallerGetsBackWhatIsHeldOfItsConnectionsAndNotTakenOver) {
@@ -487,7 +487,7 @@ TEST_F(CopyBookTest, OfASpreadVipTheClientDecides) {
         book_.take_back("edge-2", {&record, 1}, [](const auto&) { return false; });
         own += is_common(n) ? 1 : 0;
     }
-    EXPECT_EQ(book_.own(), own);
+    EXPECT_EQ(own_copies(*store_), own);
 }
 
 TEST_F(CopyBookTest, ANewPlanRemovesWhatItNoLongerAllows) {

@@ -97,14 +97,14 @@ TEST_F(Channel, WhatIsGivenBackIsOwn) {
     auto given_back = message(0, 3, false);
     given_back.set_given_back(true);
     ASSERT_TRUE(take(given_back));
-    EXPECT_EQ(shared_.book.own(), 3U);
+    EXPECT_EQ(own_copies(*store_), 3U);
     EXPECT_EQ(shared_.book.counts("edge-2").held, 0U);
     EXPECT_FALSE(channel_.view().has_recovered);
     knows_ = true;
     auto known = message(7, 1, false);
     known.set_given_back(true);
     ASSERT_TRUE(take(known));
-    EXPECT_EQ(shared_.book.own(), 3U) << "adopted";
+    EXPECT_EQ(own_copies(*store_), 3U) << "adopted";
     knows_ = false;
     ASSERT_TRUE(take(message(5, 1, false)));
     EXPECT_FALSE(channel_.has_recovered());
@@ -118,7 +118,7 @@ TEST_F(Channel, WhatIsGivenBackIsOwn) {
     EXPECT_TRUE(channel_.view().has_recovered);
     EXPECT_FALSE(take(known)) << "not requested";
     ASSERT_TRUE(take(message(0, 0)));
-    EXPECT_EQ(shared_.book.own(), 3U);
+    EXPECT_EQ(own_copies(*store_), 3U);
 }
 
 TEST_F(Channel, AForgedBatchEndsTheStreamAndNothingOfItEnters) {
@@ -170,24 +170,24 @@ TEST_F(Channel, SilenceRequiresANewStream) {
     EXPECT_FALSE(channel_.needs_restart(at_ + 60s)) << "one is about to begin";
 }
 
-TEST_F(Channel, TheOtherGatewayTakesStraysWhileItSaysSo) {
+TEST_F(Channel, TheOtherGatewayTakesStraysWhileItsStreamReportsSo) {
     int changes = 0;
     CopyChannel channel(
         "edge-2", shared_, clock_, [](const conn::Connection&) { return false; }, [&] { ++changes; });
-    const auto says = [&](bool takes) {
-        auto told = message(0, 0);
-        told.set_takes_strays(takes);
-        ASSERT_TRUE(channel.take(told, kNow, at_));
+    const auto reports = [&](bool takes) {
+        auto next = message(0, 0);
+        next.set_takes_strays(takes);
+        ASSERT_TRUE(channel.take(next, kNow, at_));
     };
     const auto takes = [&](CopyChannel::Time now) { return channel.takes_strays(now).value(); };
     channel.begin_call(at_);
     channel.begin_stream(at_);
-    EXPECT_EQ(channel.takes_strays(at_), std::nullopt) << "it has told nothing yet";
-    says(false);
+    EXPECT_EQ(channel.takes_strays(at_), std::nullopt) << "no message yet";
+    reports(false);
     EXPECT_FALSE(takes(at_));
     EXPECT_EQ(changes, 1);
-    says(true);
-    says(true);
+    reports(true);
+    reports(true);
     EXPECT_TRUE(takes(at_));
     EXPECT_EQ(changes, 2);
     EXPECT_TRUE(takes(at_ + CopyChannel::kStraySilence));

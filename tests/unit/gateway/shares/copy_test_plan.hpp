@@ -10,6 +10,7 @@
 #include "control/shares/plan_text.hpp"
 #include "dataplane/base/ip.hpp"
 #include "dataplane/conn/connection.hpp"
+#include "dataplane/copies/store.hpp"
 
 namespace penstock::gateway::copy_test {
 
@@ -25,6 +26,16 @@ inline std::shared_ptr<const GatewayShares> planned(const std::string& heir_of_1
                              "\nshare 2 vips=192.0.2.0/24 primary=edge-2 heir=edge-3\n"
                              "share 3 primary=edge-4 heir=edge-1\nend\n";
     return std::make_shared<const GatewayShares>(shares::parse_plan(text).value(), "edge-1");
+}
+
+// Copies of this gateway's connections that no worker has taken over.
+inline uint64_t own_copies(const copies::Store& store) {
+    uint64_t count = 0;
+    store.for_each([&](copies::Store::Slot slot) {
+        const bool is_own = copies::Store::origin_of(store.at(slot)) == copies::Store::Origin::Own;
+        count += is_own && !store.is_taken(slot) ? 1 : 0;
+    });
+    return count;
 }
 
 inline const IpAddr kVipOfShare0 = IpAddr::v4(203, 0, 113, 1);

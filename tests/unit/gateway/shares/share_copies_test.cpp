@@ -191,7 +191,7 @@ TEST_F(ShareCopiesTest, ANewProcessGetsItsConnectionsBackOnce) {
     other_->insert(1);
     start(options());
     await_copies(1);
-    EXPECT_EQ(copies_->own(), 1U);
+    EXPECT_EQ(own_copies(*store_), 1U);
     EXPECT_EQ(other_->given_back, 1);
     other_->stop();
     await("the loss is shown", [&] { return channel().view.state == ChannelState::Connecting; });
@@ -199,7 +199,7 @@ TEST_F(ShareCopiesTest, ANewProcessGetsItsConnectionsBackOnce) {
     await("a second stream", [&] { return channel().view.streams == 2; });
     await_copies(1);
     EXPECT_EQ(other_->given_back, 1);
-    EXPECT_EQ(copies_->own(), 1U) << "no stream ends it";
+    EXPECT_EQ(own_copies(*store_), 1U) << "no stream ends it";
     auto adopted = options();
     adopted.own_of = [](const packet::FlowKey& key) {
         return key == numbered(900).reverse ? std::optional(copies::OwnConnection{}) : std::nullopt;
@@ -210,7 +210,7 @@ TEST_F(ShareCopiesTest, ANewProcessGetsItsConnectionsBackOnce) {
     start(std::move(adopted));
     await_copies(1);
     EXPECT_EQ(other_->given_back, 2);
-    EXPECT_EQ(copies_->own(), 0U) << "a worker has it";
+    EXPECT_EQ(own_copies(*store_), 0U) << "a worker has it";
 }
 
 TEST_F(ShareCopiesTest, AGatewayThatIsGoneLeavesItsCopiesAndIsCalledAgain) {

@@ -49,7 +49,7 @@ TEST(ShareStrays, GoToTheGatewaysOfThePlan) {
     EXPECT_EQ(strays->of_snat(snat, 1'031), (Strays::Order{0, {1, 0}}));
 }
 
-TEST(ShareStrays, AreForwardedOnlyByAPlanThatSaysSo) {
+TEST(ShareStrays, AreForwardedOnlyIfThePlanHasTheLine) {
     EXPECT_EQ(strays_of(nullptr, all), nullptr);
     const GatewayShares silent = at("edge-1", "");
     EXPECT_EQ(strays_of(&silent, all), nullptr);
