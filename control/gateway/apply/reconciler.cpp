@@ -31,7 +31,7 @@ std::unique_ptr<config::Snapshot> Reconciler::begin(std::optional<LastGood> last
     const std::lock_guard lock(state_mutex_);
     state_.mirror = std::move(mirror);
     {
-        // Must take effect before the first packet. Other gateways take strays until their streams report otherwise.
+        // Must take effect before the first packet. It is presumed that other gateways take strays.
         const std::lock_guard inputs_lock(input_mutex_);
         if (inputs_.blocked) {
             parts_.block(std::move(*std::exchange(inputs_.blocked, std::nullopt)));
