@@ -20,14 +20,22 @@ EXAMPLES = os.path.join(ROOT, "docs/examples/announce")
 EXAMPLE_ROUTER, EXAMPLE_GATEWAY, EXAMPLE_ROUTER_AS, EXAMPLE_GATEWAY_AS = "192.0.2.254", "192.0.2.1", 64500, 64512
 
 
+def bfd_timers(detect_ms):
+    """The interval, in ms, and the multiplier. A session that has learned an old discriminator begins anew after the
+    multiplier times 1 s, because intervals are slow until it is up (RFC 5880, section 6.8.3). bgpd may replace a
+    session as it begins."""
+    multiplier = min(detect_ms // 50, 20)
+    return detect_ms // multiplier, multiplier
+
+
 class Daemon:
     """Base: a folder, configuration files, and processes in a role's namespaces."""
 
-    def __init__(self, lab, role, address, autonomous_system, peers, bfd=False, detect_multiplier=3):
-        """address: the own one, also the router ID. peers: AS number by address. bfd: 50 ms x detect_multiplier,
-        and then a long hold time, so that nothing else ends a session."""
+    def __init__(self, lab, role, address, autonomous_system, peers, bfd=False, detect_ms=150):
+        """address: the own one, also the router ID. peers: AS number by address. detect_ms: detection time of BFD
+        (bfd), with a long hold time, so that nothing else ends a session."""
         self._lab, self._role, self._address, self._autonomous_system, self._peers = lab, role, address, autonomous_system, peers
-        self._bfd, self._detect_multiplier = bfd, detect_multiplier
+        self._bfd, (self._bfd_interval_ms, self._bfd_multiplier) = bfd, bfd_timers(detect_ms)
         name = f"{type(self).__name__.lower()}-{role}"
         self._folder, self._log = lab.run.file(name), f"{name}.log"
         os.mkdir(self._folder)
@@ -102,7 +110,7 @@ class Bird(Daemon):
                  "protocol kernel kernel4 { scan time 1; ipv4 { import none; export where source = RTS_BGP; }; }",
                  "protocol kernel kernel6 { scan time 1; ipv6 { import none; export where source = RTS_BGP; }; }"]
         if self._bfd:
-            lines.append('protocol bfd { interface "*" { interval 50 ms; multiplier %d; }; }' % self._detect_multiplier)
+            lines.append('protocol bfd { interface "*" { interval %d ms; multiplier %d; }; }' % (self._bfd_interval_ms, self._bfd_multiplier))
         for number, (peer, autonomous_system) in enumerate(self._peers.items()):
             # Graceful shutdown (RFC 8326): the receiver lowers the preference.
             preference = "import filter { if (65535, 0) ~ bgp_community then bgp_local_pref = 0; accept; }; export none; add paths off;"

@@ -48,7 +48,8 @@ class Frr(Daemon):
         # In one file for all daemons, as on a host, the block for bfdd ends where that of bgpd begins.
         bfd = re.search(r"^bfd\n(?: .*\n)+", text, re.MULTILINE)
         self._write("zebra.conf", "")
-        self._write("bfdd.conf", f"{bfd[0]}  detect-multiplier {self._detect_multiplier}\n" if bfd else "")
+        timers = re.sub(r"interval \d+", f"interval {self._bfd_interval_ms}", bfd[0]) if bfd else ""
+        self._write("bfdd.conf", f"{timers}  detect-multiplier {self._bfd_multiplier}\n" if bfd else "")
         self._write("bgpd.conf", text.replace(bfd[0], "") if bfd else text)
         for daemon, options in (("zebra", ()), *((("bfdd", ()),) if self._bfd else ()), ("bgpd", ("-p", "179"))):
             if daemon == "bfdd" and announces and self._bfd == "workers":

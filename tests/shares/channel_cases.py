@@ -7,7 +7,7 @@ import contextlib
 from copy_cases import copies_are_those_of_the_primary, lose_and_continue, open_flows
 from fixture import LB_IP, case, check, equal, until
 from kept_flows import KeptFlows, NewFlows
-from two_gateways import Killed, begin, peer_of, until_channel
+from two_gateways import LASTING_DETECT_MS, Killed, begin, peer_of, until_channel
 
 # Values of Wire.set_faults(), and the counter of the wire that shows their effect.
 FAULTS = {"delayed by 200 ms": ({"delay_s": 0.2}, "delayed"), "10 % lost": ({"loss": 0.1}, "lost"),
@@ -27,7 +27,7 @@ def resident_mb(gateway):
 
 @case(waits_s=30)
 def a_channel_with_faults_delays_copies_and_nothing_else(lab):
-    begin(lab, detect_multiplier=200, faults=True)
+    begin(lab, detect_ms=LASTING_DETECT_MS, faults=True)
     every, remarks = KeptFlows(lab), []
     open_flows(every, 40, 10)
     kept = [every]

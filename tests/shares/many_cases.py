@@ -14,7 +14,7 @@ UDP_FLOWS = TCP_FLOWS // 4
 
 @case(alone=True)
 def ten_thousand_connections_of_a_lost_primary_continue_at_its_heir(lab):
-    begin(lab, share_age_s=3, detect_multiplier=3)
+    begin(lab, share_age_s=3, detect_ms=150)
     with ManyFlows(lab, TCP_FLOWS, UDP_FLOWS, LB_IP, 80) as flows:
         flows.until_all_answered()
         # Also a connection that was opened again, because BFD had moved it before it had a copy.

@@ -12,7 +12,7 @@ from kept_flows import KeptFlows
 from lab import network as net
 from pages import blocks_of
 from share_cases import FIRST, OTHER_VIP, SECOND
-from two_gateways import (FIRST_PEER, SECOND_PEER, SNAT, VIA_FIRST, VIA_SECOND, Killed, add_second, bring_up, build_network,
+from two_gateways import (FIRST_PEER, LASTING_DETECT_MS, SECOND_PEER, SNAT, VIA_FIRST, VIA_SECOND, Killed, add_second, bring_up, build_network,
                           route_to_other_uplink, until_channel, until_via)
 
 DOCS = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "docs")
@@ -94,7 +94,7 @@ def the_page_two_gateways_leads_to_connections_that_outlive_a_gateway(lab):
     equal((start, kill), (RESTART, KILL), "calls of the service manager")
     first, second = hosts = hosts_of(lab)
     configure(hosts, plan)
-    bring_up(lab, [], bfd="workers", detect_multiplier=200, has_network=True)
+    bring_up(lab, [], bfd="workers", detect_ms=LASTING_DETECT_MS, has_network=True)
     until_via(lab, VIA_FIRST)
     for host in hosts:
         shown = host.run(check_it)
@@ -153,7 +153,7 @@ def the_page_edge_nodes_behind_ecmp_distributes_vips_among_gateways(lab):
     plan, show, show_vips, remove = blocks("shares-behind-ecmp.md")
     hosts = hosts_of(lab)
     configure(hosts, plan)
-    bring_up(lab, [], bfd="workers", detect_multiplier=200, has_network=True)
+    bring_up(lab, [], bfd="workers", detect_ms=LASTING_DETECT_MS, has_network=True)
     for host in hosts:
         shown = host.run(show)
         check(all(name in shown for name in (FIRST, SECOND, "edge-3", "203.0.113.215")), shown)

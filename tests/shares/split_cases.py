@@ -7,7 +7,7 @@ from copy_cases import counter, lose_and_continue, open_flows
 from fixture import LB_IP, case, check, equal
 from kept_flows import KeptFlows
 from lab import network as net
-from two_gateways import SNAT, Killed, begin, until_channel
+from two_gateways import LASTING_DETECT_MS, SNAT, Killed, begin, until_channel
 
 TABLE, MARK = 100, 1
 HEIR_CLIENT_PORTS = 20_000, 20_999  # flows that the router sends to the heir from the start on
@@ -77,7 +77,7 @@ def check_sources(kept):
 
 @case(waits_s=20)
 def split_brain_breaks_no_connection_of_either_gateway(lab):
-    begin(lab, detect_multiplier=200, faults=True)
+    begin(lab, detect_ms=LASTING_DETECT_MS, faults=True)
     early = KeptFlows(lab)
     open_flows(early, 40, 10)
     here, there = KeptFlows(lab), HeirFlows(lab)

@@ -32,6 +32,7 @@ REPLY_ROUTER = "10.80.2.254"
 VIA_FIRST = {LB_IP: net.UPLINK, SNAT: net.UPLINK, OTHER_VIP: net.SECOND_UPLINK, OTHER_SNAT: net.SECOND_UPLINK}
 # Each primary waits for copies that it cannot get (ShareReturn), and the heirs wait for 10 s.
 VIA_HEIRS = {LB_IP: net.SECOND_UPLINK, SNAT: net.SECOND_UPLINK, OTHER_VIP: net.UPLINK, OTHER_SNAT: net.UPLINK}
+LASTING_DETECT_MS = 10_000  # a busy machine ends no such BFD session
 VIA_SECOND = dict.fromkeys(VIA_FIRST, net.SECOND_UPLINK)
 
 
@@ -66,9 +67,9 @@ def objects():
     return made
 
 
-def begin(lab, certificate_of_second=SECOND, until_complete=True, share_age_s=0, options=(), strays="", detect_multiplier=20, **how):
+def begin(lab, certificate_of_second=SECOND, until_complete=True, share_age_s=0, options=(), strays="", detect_ms=1000, **how):
     """`strays`: lines of the plan about them. Their link is that of the endpoints, on which no client is expected.
-    detect_multiplier: of 50 ms. With 3, a machine that is busy for 150 ms moves flows that have no copies yet.
+    detect_ms: of BFD. With 150, a machine that is busy as long moves flows that have no copies yet.
     how: of bring_up()."""
     tls = Certificates(lab.run.file("tls"), edge_1=FIRST_PEER, edge_2=SECOND_PEER, edge_9="10.80.8.9")
     plan = lab.run.file("shares")
@@ -85,7 +86,7 @@ def begin(lab, certificate_of_second=SECOND, until_complete=True, share_age_s=0,
         return ["--bfd", f"frr:{frr_data_plane(lab, role)}", "--idle", "poll"] if how.get("bfd") == "workers" else []
     add_second(lab)
     lab.second.more_options = ["--vip-presence", "routes", *common, *of_bfd("gateway-2"), *tls.options(certificate_of_second)]
-    bring_up(lab, [*common, *of_bfd("gateway"), *tls.options(FIRST)], detect_multiplier=detect_multiplier, **how)
+    bring_up(lab, [*common, *of_bfd("gateway"), *tls.options(FIRST)], detect_ms=detect_ms, **how)
     until_via(lab, VIA_FIRST if until_complete else VIA_HEIRS, spread)
     if until_complete:
         for gateway in (lab.gateway, lab.second):
@@ -103,13 +104,13 @@ def add_second(lab):
     lab.second = gw.Gateway(lab.network, lab.run, lab.gateway.build, place=gw.SECOND)
 
 
-def bring_up(lab, options_of_first, bfd=True, detect_multiplier=3, faults=False, has_network=False):
+def bring_up(lab, options_of_first, bfd=True, detect_ms=150, faults=False, has_network=False):
     """Network, servers, gateways and routing daemons. bfd: as of Daemon; "workers" run the sessions of both gateways.
-    detect_multiplier: of 50 ms; a busy machine does not end a session of 10 s. faults: lab.wire is between the two.
+    detect_ms: of BFD. faults: lab.wire is between the two.
     has_network: build_network() was called."""
     lab.build_network = (lambda: None) if has_network else functools.partial(build_network, lab, faults)
     start(lab, *objects(), peers={net.UPLINK: GATEWAY_AS, net.SECOND_UPLINK: SECOND_AS}, options=options_of_first, bfd=bfd,
-          detect_multiplier=detect_multiplier)
+          detect_ms=detect_ms)
     start_servers(lab)
     lab.run.reserve_hugepages(lab.second.memory_mb)
     lab.second.start_daemon()
@@ -118,11 +119,11 @@ def bring_up(lab, options_of_first, bfd=True, detect_multiplier=3, faults=False,
     lab.network.start("gateway-2", [lab.second.program("penstock-sync"), "--manifests", lab.manifests, "--gateway", lab.second.address,
                                     "--allowed-external-cidrs", gw.ALLOWED_EXTERNAL_CIDRS, "--listen", "off", "--http", "off"],
                       "penstock-sync-2.log")
-    lab.beside = Frr(lab, "gateway-2", net.SECOND_UPLINK, SECOND_AS, {net.SECOND_CLIENT: ROUTER_AS}, bfd, detect_multiplier)
+    lab.beside = Frr(lab, "gateway-2", net.SECOND_UPLINK, SECOND_AS, {net.SECOND_CLIENT: ROUTER_AS}, bfd, detect_ms)
     lab.beside.start(announces=True)
     lab.beside.until_established()
-    until(f"the router detects a loss within 50 ms x {detect_multiplier}", lambda: lab.router.bfd_detection_ms() == dict.fromkeys(
-        (net.UPLINK, net.SECOND_UPLINK), 50 * detect_multiplier), patience_s=60)
+    until(f"the router detects a loss within {detect_ms} ms", lambda: lab.router.bfd_detection_ms() == dict.fromkeys(
+        (net.UPLINK, net.SECOND_UPLINK), detect_ms), patience_s=60)
 
 
 def build_network(lab, faults=False):

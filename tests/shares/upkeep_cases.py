@@ -3,7 +3,7 @@
 from copy_cases import open_flows
 from fixture import LB_IP, case, equal, until
 from kept_flows import KeptFlows, NewFlows
-from two_gateways import VIA_FIRST, VIA_SECOND, begin, until_channel, until_via
+from two_gateways import LASTING_DETECT_MS, VIA_FIRST, VIA_SECOND, begin, until_channel, until_via
 from lab import network as net
 
 VIA_NO_SECOND = dict.fromkeys(VIA_FIRST, net.UPLINK)
@@ -22,7 +22,7 @@ def until_complete(lab, copies):
 
 @case()
 def gateways_upgraded_and_drained_in_turn_keep_all_connections(lab):
-    begin(lab, detect_multiplier=200, options=["--supervise", "on"])
+    begin(lab, detect_ms=LASTING_DETECT_MS, options=["--supervise", "on"])
     lab.run.reserve_hugepages(lab.gateway.memory_mb)  # of a successor
     flows = KeptFlows(lab)
     open_flows(flows, 200, 50)

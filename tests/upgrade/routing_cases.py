@@ -45,7 +45,7 @@ class TwinEcho:
         return 1000 * max(later - earlier for earlier, later in zip(times, times[1:]))
 
 
-def start(lab, announcer, router, bfd=False, detect_multiplier=3):
+def start(lab, announcer, router, bfd=False, detect_ms=150):
     """bfd: "workers" run the sessions of FRR on the gateway."""
     of_workers = ("--bfd", f"frr:{frr_data_plane(lab)}") if bfd == "workers" else ()
     lab.gateway.more_options = ["--supervise", "on", "--vip-presence", "routes", *of_workers]
@@ -55,8 +55,8 @@ def start(lab, announcer, router, bfd=False, detect_multiplier=3):
     until("the state is saved", lambda: os.path.exists(lab.gateway.state_file))
     for prefix in net.EXTERNAL_RANGES:
         lab.network.ip("client", f"route del {prefix}")
-    near = DAEMONS[announcer](lab, "gateway", net.UPLINK, GATEWAY_AS, {net.CLIENT: ROUTER_AS}, bfd, detect_multiplier)
-    far = DAEMONS[router](lab, "client", net.CLIENT, ROUTER_AS, {net.UPLINK: GATEWAY_AS}, bfd, detect_multiplier)
+    near = DAEMONS[announcer](lab, "gateway", net.UPLINK, GATEWAY_AS, {net.CLIENT: ROUTER_AS}, bfd, detect_ms)
+    far = DAEMONS[router](lab, "client", net.CLIENT, ROUTER_AS, {net.UPLINK: GATEWAY_AS}, bfd, detect_ms)
     far.start(announces=False)
     near.start(announces=True)
     near.until_established()
@@ -107,7 +107,7 @@ def bfd_sessions_of_workers_stay_up_through_upgrades_PRESENCE002(lab):
     at both ends, only a loss of the session can take it down, not a busy machine."""
     if why_not := reason_missing():
         raise Skip(why_not)
-    near, far = start(lab, "frr", "bird", bfd="workers", detect_multiplier=50)
+    near, far = start(lab, "frr", "bird", bfd="workers", detect_ms=2500)
     until("the router detects a loss within 50 ms x 50", lambda: far.bfd_detection_ms() == {net.UPLINK: 2500}, 60)
     until("the session is up", lambda: [session["state"] for session in lab.gateway.json("get", "bfd")] == ["up"], 60)
     before, changes = (near.sessions(), far.sessions()), far.bfd_sessions()
@@ -120,7 +120,7 @@ def bfd_sessions_of_workers_stay_up_through_upgrades_PRESENCE002(lab):
             flows.until_all_answered()
             # Beyond the router's detection time.
             sent = packets_sent(lab)
-            until("many packets follow", lambda: packets_sent(lab) > sent + 60, 60)
+            until("many packets follow", lambda: packets_sent(lab) > sent + 40, 60)
             equal(far.bfd_sessions(), changes, f"the router's BFD session after upgrade {i + 1}, with a pause of {pauses[-1]} ms")
             equal([(session["state"], int(session["times_down"])) for session in lab.gateway.json("get", "bfd")], [("up", 0)], "the session here")
             equal((near.sessions(), far.sessions()), before, f"BGP sessions after upgrade {i + 1}")
