@@ -13,7 +13,7 @@ STREAMS, DATAGRAMS = 20, 4
 PULSE_S = 1.0  # of each flow: the emulated processors also start the successor
 # Two gateways share the hugepages of the guest.
 LESS_MEMORY_MB = 160
-UPGRADE_PATIENCE_S = 240  # the successor has 60 s of its own to prepare; a busy machine emulates slowly
+UPGRADE_PATIENCE_S = 360  # the successor has 180 s of its own for each step of its preparation
 # The aim on a machine of its own is 300 ms. Here a program takes `slowness` times as long, so the limit of the case is
 # three times the aim in emulated time. The upgrade itself fails after 5 s.
 AIM_MS = 300

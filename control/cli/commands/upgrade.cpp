@@ -97,7 +97,7 @@ Result<std::string> run_upgrade(Gateway* gateway, const Request& request) {
         return "upgrade " + std::to_string(begun.number()) +
                " has begun; `penstockctl status` has its result\n";
     }
-    constexpr std::chrono::seconds kWaitDefault{120};
+    constexpr std::chrono::seconds kWaitDefault{300};
     const auto limit = request.timeout_given ? std::chrono::seconds(request.timeout_s) : kWaitDefault;
     PENSTOCK_TRY(const auto upgrade, wait_for_result(*gateway, begun.number(), limit));
     if (upgrade.state() != v1::Upgrade::STATE_DONE) {
