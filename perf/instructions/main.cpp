@@ -7,6 +7,7 @@
 //   rooms      one call each, in a loop over keys of a table as full as it may get
 //   capture    the cost that a packet capture adds to an established packet
 //   latency    whole bursts while latencies are measured
+//   shares     whole bursts of a gateway with shares that forwards strays
 //   handed_off whole bursts of replies on two workers: that of the receiver, and that of the owner
 #include <span>
 #include <string>
@@ -70,53 +71,56 @@ void count_captured(World& world, IpFamily family, const std::vector<Frame>& ord
     }
 }
 
-// While latencies are measured: packets of connections that wait for nothing, and SYNs.
-void count_measured(World& world, IpFamily family) {
-    const auto count = [&](const char* what, const std::vector<Frame>& frames) {
-        InstructionCount counted("latency." + name_of(family) + ".tcp." + what);
-        world.send(frames, &counted);
-        counted.report(frames.size(), "packet");
-    };
-    std::vector<Frame> syns, requests, responses;
-    for (uint32_t n = 0; n < kEstablished; ++n) {
-        const packet::FlowKey forward = client_flow(family, Protocol::Tcp, n);
-        const packet::FlowKey reverse = world.open(forward);
-        requests.push_back(make_frame(forward, test::kUp, kAck));
-        responses.push_back(make_frame(reverse, test::kCluster, kAck));
-    }
-    std::vector<Frame> order;
-    test::Prng prng(1);
-    for (uint32_t n = 0; n < kPackets; ++n) {
-        const std::vector<Frame>& frames = prng.below(2) == 0 ? requests : responses;
-        order.push_back(frames[prng.below(frames.size())]);
-    }
-    count("established", order);
-    for (uint32_t n = 0; n < kNewFlows; ++n) {
-        syns.push_back(make_frame(client_flow(family, Protocol::Tcp, kEstablished + n), test::kUp, kSyn));
-    }
-    count("new", syns);
-}
-
-void count_established(World& world, IpFamily family, Protocol protocol) {
-    std::vector<Frame> frames;
+// Opens connections and returns packets of both directions, in an arbitrary order.
+std::vector<Frame> established_packets(World& world, IpFamily family, Protocol protocol) {
+    std::vector<Frame> frames, order;
     for (uint32_t n = 0; n < kEstablished; ++n) {
         const packet::FlowKey forward = client_flow(family, protocol, n);
         const packet::FlowKey reverse = world.open(forward);
         frames.push_back(make_frame(forward, test::kUp, kAck));
         frames.push_back(make_frame(reverse, test::kCluster, kAck));
     }
-    std::vector<Frame> order;
     test::Prng prng(1);
     for (uint32_t n = 0; n < kPackets; ++n) {
         order.push_back(frames[prng.below(frames.size())]);
     }
-    InstructionCount count("pipeline." + name_of(family) +
-                           (protocol == Protocol::Tcp ? ".tcp.established" : ".udp.established"));
-    world.send(order, &count);
-    count.report(kPackets, "packet");
+    return order;
+}
+
+void count_packets(World& world, const std::string& name, const std::vector<Frame>& frames) {
+    InstructionCount count(name);
+    world.send(frames, &count);
+    count.report(frames.size(), "packet");
+}
+
+void count_established(World& world, IpFamily family, Protocol protocol) {
+    const std::vector<Frame> packets = established_packets(world, family, protocol);
+    count_packets(
+        world,
+        "pipeline." + name_of(family) + (protocol == Protocol::Tcp ? ".tcp.established" : ".udp.established"),
+        packets);
     if (protocol == Protocol::Tcp) {
-        count_captured(world, family, order);
+        count_captured(world, family, packets);
     }
+}
+
+std::vector<Frame> syns(IpFamily family) {
+    std::vector<Frame> frames;
+    for (uint32_t n = 0; n < kNewFlows; ++n) {
+        frames.push_back(make_frame(client_flow(family, Protocol::Tcp, kEstablished + n), test::kUp, kSyn));
+    }
+    return frames;
+}
+
+void count_new(World& world, IpFamily family) {
+    count_packets(world, "pipeline." + name_of(family) + ".tcp.new", syns(family));
+}
+
+// The same with a feature configured.
+void count_feature(World& world, IpFamily family, const std::string& feature) {
+    const std::string name = feature + "." + name_of(family) + ".tcp.";
+    count_packets(world, name + "established", established_packets(world, family, Protocol::Tcp));
+    count_packets(world, name + "new", syns(family));
 }
 
 // Replies that the NIC delivers to another worker than their owner.
@@ -138,16 +142,6 @@ void count_handed_off(World& world, IpFamily family) {
     count.report(kPackets, "packet");
 }
 
-void count_new(World& world, IpFamily family) {
-    std::vector<Frame> frames;
-    for (uint32_t n = 0; n < kNewFlows; ++n) {
-        frames.push_back(make_frame(client_flow(family, Protocol::Tcp, kEstablished + n), test::kUp, kSyn));
-    }
-    InstructionCount count("pipeline." + name_of(family) + ".tcp.new");
-    world.send(frames, &count);
-    count.report(kNewFlows, "packet");
-}
-
 }  // namespace
 }  // namespace penstock::perf
 
@@ -160,7 +154,9 @@ int main() {
         perf::count_new(world, family);
         perf::count_rooms(family, world.snapshot());
         perf::World measured(perf::kConnections, {.measures_latencies = true});
-        perf::count_measured(measured, family);
+        perf::count_feature(measured, family, "latency");
+        perf::World shared(perf::kConnections, {.forwards_strays = true});
+        perf::count_feature(shared, family, "shares");
         perf::World two_workers(perf::kConnections, {.workers = 2});
         perf::count_handed_off(two_workers, family);
     }

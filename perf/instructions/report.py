@@ -25,6 +25,8 @@ GROWTH = 0.05
 LEAST = 0.5
 # Promises of the documents, whatever the baseline has.
 LIMITS = {f"capture.{family}.{filter}": 60 for family in ("ipv4", "ipv6") for filter in ("no_match", "no_match_port")}
+# Of a packet with a feature, in addition to the same packet without it.
+ADDITIONS = {f"shares.{family}.tcp.established": (f"pipeline.{family}.tcp.established", 8) for family in ("ipv4", "ipv6")}
 RUN_STAGES = re.compile(r"\bpenstock::pipeline::run_stages\(")
 # glibc selects memcpy by the processor; with these settings all processors use the SSE2 version.
 SAME_LIBC_EVERYWHERE = "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-ERMS,-FSRM"
@@ -115,6 +117,9 @@ def check(program, flags, baseline):
         elif now[name] > LIMITS.get(name, math.inf):
             failed += 1
             print(f"FAIL instructions {name}: {now[name]:.2f}, more than the limit of {LIMITS[name]}")
+        elif name in ADDITIONS and now[name] > now[ADDITIONS[name][0]] + ADDITIONS[name][1]:
+            failed += 1
+            print(f"FAIL instructions {name}: {now[name]:.2f}, more than {ADDITIONS[name][1]} above {ADDITIONS[name][0]}, {now[ADDITIONS[name][0]]:.2f}")
         elif now[name] > max(before[name] * (1 + GROWTH), before[name] + LEAST):
             failed += 1
             print(f"FAIL instructions {name}: {before[name]:.2f} -> {now[name]:.2f}, {now[name] / before[name] - 1:+.1%}")

@@ -9,6 +9,7 @@
 #include "dataplane/packet/wire.hpp"
 #include "dataplane/pipeline/counted_stages.hpp"
 #include "dataplane/pipeline/stages.hpp"
+#include "dataplane/shares/strays.hpp"
 
 namespace penstock::perf {
 namespace {
@@ -36,6 +37,21 @@ IpAddr vip(IpFamily family, uint32_t n) {
 
 constexpr IpFamily kFamilies[] = {IpFamily::V4, IpFamily::V6};
 constexpr Protocol kProtocols[] = {Protocol::Tcp, Protocol::Udp};
+
+std::shared_ptr<const shares::Strays> make_strays() {
+    constexpr uint8_t kShares = 16;
+    std::vector<Prefix> vips;
+    for (const IpFamily family : kFamilies) {
+        vips.push_back(*Prefix::make(address(family, 200, 0), family == IpFamily::V4 ? 24 : 112));
+    }
+    return std::make_shared<shares::Strays>(
+        shares::Strays::Parts{.map = shares::ShareMap(kShares, {}, {std::move(vips), 1}),
+                              .shares = {kShares, {.primary = 0, .heir = 1}},
+                              .gateways = {{"edge-1", IpAddr::v4(10, 80, 2, 1), true},
+                                           {"edge-2", IpAddr::v4(10, 80, 2, 250), true}},
+                              .self = 0,
+                              .snat = {}});
+}
 
 }  // namespace
 
@@ -188,7 +204,11 @@ World::World(uint32_t connections, const Features& features)
           options.workers = features.workers;
           options.flow_stays_on_queue = features.workers > 1;
           return options;
-      }()) {}
+      }()) {
+    if (features.forwards_strays) {
+        snapshot_.strays = make_strays();
+    }
+}
 
 void World::fill(std::span<const Frame> frames, uint32_t worker) {
     burst_.count = 0;

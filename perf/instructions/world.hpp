@@ -46,6 +46,8 @@ class World {
     struct Features {
         bool measures_latencies = false;
         uint32_t workers = 1;  // on ports that keep a flow on one queue
+        // The primary of 16 shares, with a second gateway. All VIPs are spread, which is the longest search.
+        bool forwards_strays = false;
     };
     explicit World(uint32_t connections) : World(connections, Features{}) {}
     World(uint32_t connections, const Features& features);
