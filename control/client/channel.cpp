@@ -10,7 +10,8 @@
 
 namespace penstock::client {
 
-Result<std::shared_ptr<grpc::Channel>> open_channel(const Target& target, const tls::Material* material) {
+Result<std::shared_ptr<grpc::Channel>> open_channel(const Target& target, const tls::Material* material,
+                                                    int message_bytes_max) {
     process::keep_grpc_initialized();
     if (!target.is_unix() && material == nullptr) {
         return fail(Errc::InvalidArgument,
@@ -25,9 +26,7 @@ Result<std::shared_ptr<grpc::Channel>> open_channel(const Target& target, const 
     // Without this all channels to one target share a connection, and gRPC's own back-off of up to two
     // minutes.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    // The response with a full state, or a list of the services of a million connections, exceeds gRPC's
-    // default of 4 MB.
-    arguments.SetMaxReceiveMessageSize(-1);
+    arguments.SetMaxReceiveMessageSize(message_bytes_max);
     // gRPC applies http_proxy to TCP targets; a gateway is never behind a proxy.
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     return grpc::CreateCustomChannel(target.text, credentials, arguments);

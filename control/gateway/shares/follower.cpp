@@ -10,6 +10,7 @@
 #include "control/gateway/shares/copy_sender.hpp"
 #include "control/log/log.hpp"
 #include "control/tls/handshake.hpp"
+#include "dataplane/copies/record.hpp"
 #include "penstock/v1/peers.grpc.pb.h"
 
 namespace penstock::gateway {
@@ -17,6 +18,9 @@ namespace {
 
 // Of the TLS handshake that finds out why a connection fails.
 constexpr std::chrono::milliseconds kDiagnosisLimit{1'000};
+
+// A batch of records, and the names around it.
+constexpr int kMessageBytesMax = 2 * static_cast<int>(copies::kBatchBytesMax);
 
 }  // namespace
 
@@ -83,7 +87,7 @@ std::string Follower::follow(const std::stop_token& stopped) {
     if (material == nullptr) {
         return "the files of --tls-cert, --tls-key and --tls-client-ca are not valid";
     }
-    const auto channel = client::open_channel(options_.target, material.get());
+    const auto channel = client::open_channel(options_.target, material.get(), kMessageBytesMax);
     if (!channel) {
         return channel.error().what;
     }

@@ -46,10 +46,11 @@ class OtherGateway {
                    .give_back =
                        [this](const std::string& gateway, uint32_t&, std::vector<std::byte>& out) {
                            EXPECT_EQ(gateway, "edge-1");
-                           if (++given_back; !holds_own) {
-                               return false;
+                           ++given_back;
+                           for (uint32_t n = 0; n < own_connections; ++n) {
+                               copies::append_held(out, n, numbered(900 + n), {3'000},
+                                                   CoarseClock{TscRate{}});
                            }
-                           copies::append_held(out, 0, numbered(900), {3'000}, CoarseClock{TscRate{}});
                            return false;
                        }}) {
         start();
@@ -87,7 +88,7 @@ class OtherGateway {
  public:
     conn::Table table;
     std::atomic<int> given_back{0};
-    std::atomic<bool> holds_own{false};  // one of the caller's connections
+    std::atomic<uint32_t> own_connections{0};  // of the caller, which this gateway holds
 
  private:
     std::string address_;
@@ -187,7 +188,7 @@ TEST_F(ShareCopiesTest, CopiesFollowTheTablesOfTheOtherGateway) {
 }
 
 TEST_F(ShareCopiesTest, ANewProcessGetsItsConnectionsBackOnce) {
-    other_->holds_own = true;
+    other_->own_connections = 1;
     other_->insert(1);
     start(options());
     await_copies(1);
@@ -229,6 +230,15 @@ TEST_F(ShareCopiesTest, AGatewayThatIsGoneLeavesItsCopiesAndIsCalledAgain) {
     await_copies(3);
     EXPECT_EQ(channel().view.fault, "");
     EXPECT_FALSE(store_->find(numbered(1).forward)) << "not repeated by the new stream";
+}
+
+TEST_F(ShareCopiesTest, AMessageBeyondTheLimitEndsTheStreamAndIsNotRead) {
+    other_->own_connections = 20'000;  // in one message, of more than twice a batch
+    start(options());
+    await("the reason is shown",
+          [&] { return channel().view.fault.find("larger than max") != std::string::npos; });
+    EXPECT_EQ(channel().counts.received, 0U);
+    EXPECT_EQ(own_copies(*store_), 0U);
 }
 
 TEST_F(ShareCopiesTest, FailBackIsRefusedUntilTheCopiesAreComplete) {
