@@ -2,26 +2,57 @@
 #include "dataplane/shares/share_map.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <tuple>
 #include <utility>
 
 #include "dataplane/base/check.hpp"
 
 namespace penstock::shares {
 
-PrefixNumbers::PrefixNumbers(std::map<Prefix, uint8_t> numbers) : numbers_(std::move(numbers)) {
-    for (const auto& [prefix, number] : numbers_) {
-        (prefix.address().is_v4() ? v4_lengths_ : v6_lengths_).push_back(prefix.length());
+namespace {
+
+std::pair<uint64_t, uint64_t> halves(const std::array<uint8_t, 16>& bytes) noexcept {
+    return {load<uint64_t>(bytes.data()), load<uint64_t>(bytes.data() + 8)};
+}
+
+// Of an address in its mapped form.
+std::pair<uint64_t, uint64_t> mask_of(bool is_v4, uint8_t length) noexcept {
+    std::array<uint8_t, 16> bytes{};
+    for (unsigned bit = 0; bit < (is_v4 ? 96U : 0U) + length; ++bit) {
+        bytes[bit / 8] = static_cast<uint8_t>(bytes[bit / 8] | 0x80 >> bit % 8);
     }
-    for (std::vector<uint8_t>* lengths : {&v4_lengths_, &v6_lengths_}) {
-        std::ranges::sort(*lengths, std::greater());
-        lengths->erase(std::ranges::unique(*lengths).begin(), lengths->end());
+    return halves(bytes);
+}
+
+}  // namespace
+
+PrefixNumbers::PrefixNumbers(const std::map<Prefix, uint8_t>& numbers) {
+    using Lengths = std::map<uint8_t, Length, std::greater<>>;
+    Lengths v4, v6;
+    for (const auto& [prefix, number] : numbers) {
+        const bool is_v4 = prefix.address().is_v4();
+        Length& length = (is_v4 ? v4 : v6)[prefix.length()];
+        std::tie(length.mask.first, length.mask.second) = mask_of(is_v4, prefix.length());
+        const auto [first, second] = halves(prefix.address().bytes());
+        length.numbers.push_back({{first, second}, number});
+    }
+    for (const auto& [from, to] : {std::pair{&v4, &v4_}, std::pair{&v6, &v6_}}) {
+        for (auto& [bits, length] : *from) {
+            std::ranges::sort(length.numbers);
+            to->push_back(std::move(length));
+        }
     }
 }
 
 const uint8_t* PrefixNumbers::find(const IpAddr& address) const noexcept {
-    for (const uint8_t length : address.is_v4() ? v4_lengths_ : v6_lengths_) {
-        if (const auto found = numbers_.find(*Prefix::make(address, length)); found != numbers_.end()) {
+    const auto [first, second] = halves(address.bytes());
+    for (const Length& length : address.is_v4() ? v4_ : v6_) {
+        const Bits bits{first & length.mask.first, second & length.mask.second};
+        const auto found =
+            std::ranges::lower_bound(length.numbers, bits, {}, &std::pair<Bits, uint8_t>::first);
+        if (found != length.numbers.end() && found->first == bits) {
             return &found->second;
         }
     }
@@ -38,8 +69,8 @@ PrefixNumbers numbers_of(const SpreadVips& spread) {
 }
 }  // namespace
 
-ShareMap::ShareMap(uint8_t shares, std::map<Prefix, uint8_t> placed, const SpreadVips& spread)
-    : shares_(shares), placed_(std::move(placed)), spread_(numbers_of(spread)), spread_key_(spread.key) {
+ShareMap::ShareMap(uint8_t shares, const std::map<Prefix, uint8_t>& placed, const SpreadVips& spread)
+    : shares_(shares), placed_(placed), spread_(numbers_of(spread)), spread_key_(spread.key) {
     PENSTOCK_ASSERT(shares_ > 0 && shares_ <= kSharesMax);
 }
 

@@ -3,8 +3,10 @@
 // one.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "dataplane/base/bytes.hpp"
@@ -46,13 +48,20 @@ struct SpreadVips {
 class PrefixNumbers {
  public:
     PrefixNumbers() = default;
-    explicit PrefixNumbers(std::map<Prefix, uint8_t> numbers);
+    explicit PrefixNumbers(const std::map<Prefix, uint8_t>& numbers);
     // Of the longest prefix with the address. Null: there is none. Any thread.
     [[nodiscard]] const uint8_t* find(const IpAddr& address) const noexcept;
 
  private:
-    std::map<Prefix, uint8_t> numbers_;
-    std::vector<uint8_t> v4_lengths_, v6_lengths_;  // the longest first
+    struct Bits {  // of an address or a mask, in memory order
+        uint64_t first, second;
+        auto operator<=>(const Bits&) const = default;
+    };
+    struct Length {
+        Bits mask;
+        std::vector<std::pair<Bits, uint8_t>> numbers;  // of the prefixes with this length, sorted
+    };
+    std::vector<Length> v4_, v6_;  // the longest first
 };
 
 // Maps a VIP, or a VIP and a client, to a share.
@@ -60,7 +69,7 @@ class ShareMap {
  public:
     // `shares`: 1 to kSharesMax. `placed`: VIPs that do not follow the hash; of several prefixes with a VIP
     // the longest counts. Spread VIPs follow neither.
-    ShareMap(uint8_t shares, std::map<Prefix, uint8_t> placed, const SpreadVips& spread = {});
+    ShareMap(uint8_t shares, const std::map<Prefix, uint8_t>& placed, const SpreadVips& spread = {});
 
     // The share of a VIP that is not spread.
     [[nodiscard]] uint8_t share_of(const IpAddr& vip) const noexcept {
@@ -69,8 +78,11 @@ class ShareMap {
     }
     // The share of a client's packets to a VIP.
     [[nodiscard]] uint8_t share_of(const IpAddr& vip, const IpAddr& client) const noexcept {
-        return is_spread(vip) ? static_cast<uint8_t>(spread_hash(spread_key_, vip, client) % shares_)
-                              : share_of(vip);
+        return is_spread(vip) ? share_of_spread(vip, client) : share_of(vip);
+    }
+    // The same if the VIP is spread.
+    [[nodiscard]] uint8_t share_of_spread(const IpAddr& vip, const IpAddr& client) const noexcept {
+        return static_cast<uint8_t>(spread_hash(spread_key_, vip, client) % shares_);
     }
     [[nodiscard]] bool is_spread(const IpAddr& vip) const noexcept { return spread_.find(vip) != nullptr; }
     [[nodiscard]] uint8_t shares() const noexcept { return shares_; }

@@ -60,8 +60,10 @@ class Strays {
     }
     // Of a packet from `client` to a VIP.
     [[nodiscard]] Order of_vip(const IpAddr& vip, const IpAddr& client) const noexcept {
-        Order order = of_share(parts_.map.share_of(vip, client));
-        order.is_spread = parts_.map.is_spread(vip);
+        const bool is_spread = parts_.map.is_spread(vip);
+        Order order =
+            of_share(is_spread ? parts_.map.share_of_spread(vip, client) : parts_.map.share_of(vip));
+        order.is_spread = is_spread;
         return order;
     }
     // Of a packet to `port` of a SNAT address: the gateway that opens flows with the port is the first.

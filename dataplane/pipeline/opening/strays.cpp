@@ -81,11 +81,10 @@ void request_resolution(WorkerContext& ctx, const Strays::Order& order) noexcept
 }
 
 // False: the packet is served here.
-bool send_if_stray(WorkerContext& ctx, Burst& burst, uint32_t i,
-                   const std::optional<Strays::Order>& order) noexcept {
-    const std::optional<StrayWay> way = order ? stray_way(*ctx.snapshot, *order) : std::nullopt;
-    if (order && (!way || way->gateway != order->gateways[0])) {
-        request_resolution(ctx, *order);
+bool send_if_stray(WorkerContext& ctx, Burst& burst, uint32_t i, const Strays::Order& order) noexcept {
+    const std::optional<StrayWay> way = stray_way(*ctx.snapshot, order);
+    if (!way || way->gateway != order.gateways[0]) {
+        request_resolution(ctx, order);
     }
     if (!way) {
         return false;
@@ -96,6 +95,21 @@ bool send_if_stray(WorkerContext& ctx, Burst& burst, uint32_t i,
     }
     send_stray(ctx, burst, i, *way);
     return true;
+}
+
+// The candidates by the destination alone. `snapshot` has strays.
+std::optional<Strays::Order> gateways_of_destination(const config::Snapshot& snapshot,
+                                                     const packet::FlowKey& key) noexcept {
+    if (auto order = snapshot.strays->of_snat(key.destination, key.destination_port)) {
+        return order;
+    }
+    return snapshot.services->is_vip(key.destination)
+               ? std::optional(snapshot.strays->of_vip(key.destination, key.source))
+               : std::nullopt;
+}
+
+bool is_of_host(const config::Snapshot& snapshot, const packet::FlowKey& key) noexcept {
+    return snapshot.routes->is_local(key.destination) || snapshot.routes->is_local_source(key.source);
 }
 
 }  // namespace
@@ -120,16 +134,10 @@ StrayTarget stray_target(const config::Snapshot& snapshot, const Strays::Gateway
 
 std::optional<Strays::Order> gateways_of(const config::Snapshot& snapshot,
                                          const packet::FlowKey& key) noexcept {
-    if (snapshot.strays == nullptr || snapshot.routes->is_local(key.destination) ||
-        snapshot.routes->is_local_source(key.source)) {
+    if (snapshot.strays == nullptr || is_of_host(snapshot, key)) {
         return std::nullopt;
     }
-    if (auto order = snapshot.strays->of_snat(key.destination, key.destination_port)) {
-        return order;
-    }
-    return snapshot.services->is_vip(key.destination)
-               ? std::optional(snapshot.strays->of_vip(key.destination, key.source))
-               : std::nullopt;
+    return gateways_of_destination(snapshot, key);
 }
 
 std::optional<StrayWay> stray_way(const config::Snapshot& snapshot, const Strays::Order& order) noexcept {
@@ -164,8 +172,13 @@ bool precedes_copies(const config::Snapshot& snapshot, const packet::FlowKey& ke
 bool forward_if_stray(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     const Arrival& arrival = burst.arrival[i];
     const packet::FlowKey& key = burst.parsed[i].key;
-    return !arrival.note.from_host && may_be_forwarded(*ctx.snapshot, key, arrival.port) &&
-           send_if_stray(ctx, burst, i, gateways_of(*ctx.snapshot, key));
+    if (arrival.note.from_host) {
+        return false;
+    }
+    const std::optional<Strays::Order> order = gateways_of_destination(*ctx.snapshot, key);
+    // Most packets are those of own shares: they need no further examination.
+    return order && !ctx.snapshot->strays->is_self(order->gateways[0]) && !is_of_host(*ctx.snapshot, key) &&
+           may_be_forwarded(*ctx.snapshot, key, arrival.port) && send_if_stray(ctx, burst, i, *order);
 }
 
 void forward_strays(WorkerContext& ctx, Burst& burst) noexcept {
@@ -183,9 +196,12 @@ bool forward_stray_error(WorkerContext& ctx, Burst& burst, uint32_t i,
                          const packet::FlowKey& quoted) noexcept {
     // The error travels as packets in the other direction do.
     const packet::FlowKey answer = quoted.reversed();
-    return !burst.arrival[i].note.from_host &&
-           !ctx.snapshot->routes->is_local_source(burst.parsed[i].key.source) &&
-           send_if_stray(ctx, burst, i, gateways_of(*ctx.snapshot, answer));
+    if (burst.arrival[i].note.from_host ||
+        ctx.snapshot->routes->is_local_source(burst.parsed[i].key.source)) {
+        return false;
+    }
+    const std::optional<Strays::Order> order = gateways_of(*ctx.snapshot, answer);
+    return order && send_if_stray(ctx, burst, i, *order);
 }
 
 Strays::GatewayNumber stray_gateway_of(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
