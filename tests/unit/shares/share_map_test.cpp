@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <map>
+
+#include "tests/support/prng.hpp"
 
 namespace penstock::shares {
 namespace share_map_test {
@@ -46,6 +49,42 @@ TEST(ShareMap, TheLongestPrefixWithAVipCounts) {
     EXPECT_EQ(map.share_of(ip("203.0.113.17")), 3);
     EXPECT_EQ(map.share_of(ip("2001:db8:1::1")), 0);
     EXPECT_EQ(map.share_of(ip("198.51.100.1")), share_hash(ip("198.51.100.1")) % 4);
+}
+
+// An address of few different bits, so that prefixes of all lengths contain some of them.
+IpAddr drawn_address(test::Prng& random) {
+    const uint8_t low = static_cast<uint8_t>(random.below(4)), high = static_cast<uint8_t>(random.below(4));
+    return random.one_in(2) ? IpAddr::v4(static_cast<uint8_t>(high << 6), 0, 0, low)
+                            : IpAddr::v6({static_cast<uint8_t>(high << 6), 0, 0, 0, 0, 0, 0, high, low, 0, 0,
+                                          0, 0, 0, 0, low});
+}
+
+TEST(PrefixNumbers, FindWhatAComparisonWithEachPrefixFinds) {
+    test::Prng random;
+    for (int round = 0; round < 200; ++round) {
+        std::map<Prefix, uint8_t> numbers;
+        for (uint64_t n = random.below(12); n > 0; --n) {
+            const IpAddr address = drawn_address(random);
+            const unsigned length = static_cast<unsigned>(random.below(address.bits() + 1U));
+            numbers.emplace(Prefix::make(address, length).value(), static_cast<uint8_t>(n));
+        }
+        const PrefixNumbers searched(numbers);
+        for (int n = 0; n < 50; ++n) {
+            const IpAddr address = drawn_address(random);
+            const std::pair<const Prefix, uint8_t>* longest = nullptr;
+            for (const auto& each : numbers) {
+                if (each.first.contains(address) &&
+                    (longest == nullptr || each.first.length() > longest->first.length())) {
+                    longest = &each;
+                }
+            }
+            const uint8_t* const found = searched.find(address);
+            ASSERT_EQ(found != nullptr, longest != nullptr) << address.to_string();
+            if (found != nullptr) {
+                ASSERT_EQ(*found, longest->second) << address.to_string();
+            }
+        }
+    }
 }
 
 }  // namespace share_map_test
