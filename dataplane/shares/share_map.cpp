@@ -65,7 +65,7 @@ PrefixNumbers numbers_of(const SpreadVips& spread) {
     for (const Prefix& vips : spread.vips) {
         numbers.emplace(vips, uint8_t{0});
     }
-    return PrefixNumbers(std::move(numbers));
+    return PrefixNumbers(numbers);
 }
 }  // namespace
 
