@@ -44,12 +44,13 @@ def a_channel_with_faults_delays_copies_and_nothing_else(lab):
             stack.enter_context(more)
             with NewFlows(lab, NEW_FLOWS_A_SECOND, LB_IP, 80) as new:
                 until("new flows are answered", lambda new=new: new.answered >= NEW_FLOWS_IN_A_FAULT, 60)
+                until(f"frames are {effect} while the channel is {fault}, seed {lab.wire.seed}",
+                      lambda effect=effect, without=without: getattr(lab.wire, effect) > without, 60)
                 if fault == "cut":
                     until_channel(lab.second, "connecting")
             for flows in kept:
                 flows.until_all_answered()
                 equal(flows.findings(), {}, f"flows while the channel is {fault}")
-            check(getattr(lab.wire, effect) > without, f"frames {effect} while the channel is {fault}, seed {lab.wire.seed}")
             lab.wire.mend()
             mended_ms = until(f"copies are complete after the channel was {fault}, seed {lab.wire.seed}", lambda: (
                 peer_of(lab.second)["channel"] == "complete" and copies_are_those_of_the_primary(lab)), COMPLETE_WITHIN_S, 0.2)
