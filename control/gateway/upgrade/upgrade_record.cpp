@@ -96,14 +96,17 @@ void UpgradeRecord::fail(const std::deque<std::string>& last_lines, Clock::time_
 }
 
 uint64_t UpgradeRecord::pause_us() const {
-    uint64_t begin = 0, end = 0;
-    for (const v1::UpgradeStep& step : upgrade_.steps()) {
-        if (step.name() == step::kWorkersStopped || (step.name() == step::kFormerEnded && begin == 0)) {
-            begin = step.at_us();
-        } else if (step.name() == step::kForwards) {
-            end = step.at_us();
-        }
+    const auto at_us = [&](const char* name) -> uint64_t {
+        const auto found = std::ranges::find(upgrade_.steps(), name, &v1::UpgradeStep::name);
+        return found == upgrade_.steps().end() ? 0 : found->at_us();
+    };
+    // A former process that was killed has not reported when its workers stopped: at the order at the
+    // earliest. Without an order it has forwarded until its end.
+    uint64_t begin = 0;
+    for (const char* name : {step::kWorkersStopped, step::kAskedToHandOver, step::kFormerEnded}) {
+        begin = begin == 0 ? at_us(name) : begin;
     }
+    const uint64_t end = at_us(step::kForwards);
     return begin != 0 && end > begin ? end - begin : 0;
 }
 

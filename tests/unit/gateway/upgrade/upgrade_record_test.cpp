@@ -71,6 +71,15 @@ TEST_F(UpgradeRecordTest, PauseBeginsWithTheEndOfAFormerProcessThatHasNotHandedO
     EXPECT_EQ(record_.note().record().pause_us(), 30'000U);
 }
 
+TEST_F(UpgradeRecordTest, PauseBeginsWithTheOrderToAFormerProcessThatWasKilled) {
+    record_.begin("/b", "SIGUSR2", begin_);
+    record_.add_step(step::kAskedToHandOver, at(90));
+    record_.add_step(step::kFormerEnded, at(5'090));
+    report({{step::kForwards, 5'130}});
+    record_.succeed(at(5'131));
+    EXPECT_EQ(record_.note().record().pause_us(), 5'040'000U);
+}
+
 TEST_F(UpgradeRecordTest, FailureHasItsReasonsAndTheEndOfTheLogAsText) {
     record_.begin("/b", "SIGUSR2", begin_);
     record_.note_trouble("one");
