@@ -17,13 +17,12 @@ std::pair<uint64_t, uint64_t> halves(const std::array<uint8_t, 16>& bytes) noexc
     return {load<uint64_t>(bytes.data()), load<uint64_t>(bytes.data() + 8)};
 }
 
-// Of an address in its mapped form.
+// An IPv4 mask has the mapped form, as its addresses have.
 std::pair<uint64_t, uint64_t> mask_of(bool is_v4, uint8_t length) noexcept {
-    std::array<uint8_t, 16> bytes{};
-    for (unsigned bit = 0; bit < (is_v4 ? 96U : 0U) + length; ++bit) {
-        bytes[bit / 8] = static_cast<uint8_t>(bytes[bit / 8] | 0x80 >> bit % 8);
-    }
-    return halves(bytes);
+    std::array<uint8_t, 16> ones;
+    ones.fill(0xff);
+    return halves(
+        Prefix::make(is_v4 ? IpAddr::v4(255, 255, 255, 255) : IpAddr::v6(ones), length)->address().bytes());
 }
 
 }  // namespace
