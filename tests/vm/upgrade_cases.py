@@ -7,7 +7,7 @@ import time
 from fixture import VIP, case, check, equal, until
 from kept_flows import PORT, KeptFlows, start_servers
 from manifests import endpoints, service
-from vm_bed import LAST_GOOD, PATIENCE_S, PENSTOCKD_LOG, pair_of
+from vm_bed import LAST_GOOD, PATIENCE_S, pair_of
 
 STREAMS, DATAGRAMS = 20, 4
 PULSE_S = 1.0  # of each flow: the emulated processors also start the successor
@@ -51,7 +51,6 @@ def an_upgrade_keeps_connections_through_pci_cards(lab):
     flows.open("udp", False, DATAGRAMS, VIP, 80)
     with flows:
         flows.until_all_answered()
-        slow = slowness(lab.machine)
         done = lab.gateway.ctl("upgrade", "--wait", timeout_s=UPGRADE_PATIENCE_S)
         equal(done.returncode, 0, f"exit code of penstockctl upgrade, which prints {done.stdout}{done.stderr}")
         flows.until_all_answered()
@@ -61,12 +60,8 @@ def an_upgrade_keeps_connections_through_pci_cards(lab):
     equal(int(status["tables"]["adopted"]), len(flows.flows), "connections adopted")
     record = status["upgrade"]
     steps = {step["name"]: int(step["at_us"]) / 1000 for step in record["steps"]}
-    if "workers stopped" in steps:
-        check(steps["workers prepared"] < steps["workers stopped"], f"the workers are prepared in the pause: {steps}")
-    else:  # the former process was killed after 5 s, which are few in a slow emulation
-        with open(lab.host.log(PENSTOCKD_LOG)) as log:
-            check("upgrade: the former process did not hand over in time" in log.read(), f"steps: {steps}")
-    pause_ms, slow = int(record["pause_us"]) / 1000, max(slow, slowness(lab.machine))
+    check(steps["workers prepared"] < steps["workers stopped"], f"the workers are prepared in the pause: {steps}")
+    pause_ms, slow = int(record["pause_us"]) / 1000, slowness(lab.machine)
     lab.remarks.append(f"pause {pause_ms:.0f} ms, emulation {slow:.0f} times slower: "
                        + ", ".join(f"{name} {at_ms:.0f}" for name, at_ms in steps.items()))
     limit_ms = 3 * AIM_MS * max(1, slow)
