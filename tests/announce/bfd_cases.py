@@ -92,7 +92,7 @@ def sessions_of_workers_outlive_a_restart_of_bfdd_PRESENCE002(lab):
     before = lab.router.bfd_counters(net.UPLINK)["session-down"], int(sessions(lab)[0]["times_down"])
     lab.announcer.restart_bfdd()
     until("bfdd is connected again", lambda: "1 of 1 sessions are up\n" in lab.gateway.ctl("status").stdout, patience_s=60)
-    # Beyond the router's detection time.
+    # Beyond the router's detection time: 40 x 125 ms, less a quarter (RFC 5880, 6.8.7), is 3.75 s.
     sent = int(sessions(lab)[0]["sent"])
     until("many packets follow", lambda: int(sessions(lab)[0]["sent"]) > sent + 40, patience_s=60)
     [session] = sessions(lab)

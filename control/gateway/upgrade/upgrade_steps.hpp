@@ -22,7 +22,7 @@ class UpgradeSteps {
  public:
     using Clock = std::chrono::steady_clock;
     // Without a step of the successor while the former process forwards, so it may be long: EAL of a large
-    // machine, or of an emulated one (40 s).
+    // machine. That of an emulated one took up to 126 s.
     static constexpr std::chrono::seconds kPrepareMax{180};
     static constexpr std::chrono::seconds kHandOverMax{5};  // then the former process is killed
     // Without a step of the successor before it forwards; then it is killed. Each port is a step: cards may
