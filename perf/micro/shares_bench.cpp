@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies of connections for the heir of their share, at the sender and at the receiver: nanoseconds for each
 // unit of a pass that finds no change, for each of a full copy, and for each record that is decoded. The
-// yardstick is memcpy of the same units in the same run: a sweep cannot be faster than reading the table.
+// yardstick is memcpy of the same units in the same run: a sweep cannot be faster than reading the table. At
+// the receiver also the longest time for which the book of the copies is locked (copy_book_holds.hpp).
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -20,6 +21,7 @@
 #include "perf/harness/report.hpp"
 #include "perf/harness/windows.hpp"
 #include "perf/micro/connections.hpp"
+#include "perf/micro/copy_book_holds.hpp"
 
 namespace penstock::perf {
 namespace {
@@ -188,6 +190,7 @@ int main(int argc, char** argv) {
     print_fingerprint();
     for (const uint32_t connections : options.sizes) {
         measure(options, connections);
+        measure_holds(options, connections);
     }
     return 0;
 }
