@@ -11,7 +11,6 @@
 
 #include "control/gateway/shares/copy_book.hpp"
 #include "control/shares/plan_text.hpp"
-#include "dataplane/copies/sweep.hpp"
 #include "perf/harness/report.hpp"
 #include "perf/micro/connections.hpp"
 
@@ -21,8 +20,6 @@ namespace {
 using gateway::CopyBook;
 
 constexpr uint32_t kRuns = 5;
-// As in production: the units of a step of the sender, and of a sweep of the store.
-constexpr uint32_t kBatch = copies::Sweep::kStepUnitsMax;
 
 // Of this thread. Compilers beside the benchmark do not lengthen it.
 double processor_ms() {
@@ -45,18 +42,22 @@ class Run {
         : connections_(connections),
           store_(*copies::Store::create(connections + connections / 8, {1, 2})),
           book_(*store_) {
-        book_.set_plan(plan_with(kOther, 1));
+        follow(kOther, 1);
         const auto begin = [&] { book_.begin_stream(kOther); };
         begin();
         pass("records", 1);
         time("begin_stream", begin);
         pass("repeated", 2);
-        time("end_pass", [&] { book_.end_pass(kOther); });
+        in_portions("end_pass", [&](uint32_t& from) { return book_.end_pass(kOther, from); });
         held_after_pass_ = book_.counts(kOther).held;
         sweep();
-        give_back();
-        time("plan", [&] { book_.set_plan(plan_with("edge-3", 2)); });
-        book_.set_plan(plan_with(kOther, 3));
+        std::vector<std::byte> out;
+        in_portions("give_back", [&](uint32_t& from) {
+            out.clear();
+            return book_.give_back(kOther, from, kTime, CoarseClock(TscRate{2'000'000'000}), out);
+        });
+        follow("edge-3", 2);
+        follow(kOther, 3);
         pass("records", 1);
         take_all();
         pass("taken", 1);
@@ -80,6 +81,20 @@ class Run {
         longest = std::max(longest, processor_ms() - begin);
     }
 
+    template <typename Portion>
+    void in_portions(const std::string& operation, Portion&& portion) {
+        uint32_t from = 0;
+        for (bool has_more = true; has_more;) {
+            time(operation, [&] { has_more = portion(from); });
+        }
+    }
+
+    void follow(const std::string& other, int version) {
+        const auto plan = plan_with(other, version);
+        time("plan", [&] { book_.set_plan(plan); });
+        in_portions("plan", [&](uint32_t& from) { return book_.review(from); });
+    }
+
     // Each `step`th connection; each pass in other slots, as from another process.
     void pass(const std::string& operation, uint32_t step) {
         ++passes_;
@@ -92,7 +107,7 @@ class Run {
             record.connection.reverse = flow_key(number, conn::Direction::Reverse);
             record.connection.opened_at = record.connection.last_seen = {kTime.value - 1000};
             record.connection.state = static_cast<uint8_t>(conn::TcpState::Established);
-            if (batch.size() == kBatch || number + step >= connections_) {
+            if (batch.size() == CopyBook::kRecordsAtOnce || number + step >= connections_) {
                 time(operation, [&] { book_.apply(kOther, batch); });
                 batch.clear();
             }
@@ -100,21 +115,12 @@ class Run {
     }
 
     void sweep() {
-        for (uint32_t at = 0; at < store_->slots(); at += kBatch) {
+        for (uint32_t at = 0; at < store_->slots(); at += CopyBook::kPortion) {
             time("sweep", [&] {
-                book_.sweep(kBatch, {.now = kTime,
-                                     .limit_of = [](const conn::Connection&) { return 1'000'000; },
-                                     .lives = [](const conn::Connection&) { return true; }});
-            });
-        }
-    }
-
-    void give_back() {
-        uint32_t from = 0;
-        for (bool has_more = true; has_more;) {
-            std::vector<std::byte> out;
-            time("give_back", [&] {
-                has_more = book_.give_back(kOther, from, kTime, CoarseClock(TscRate{2'000'000'000}), out);
+                book_.sweep(CopyBook::kPortion,
+                            {.now = kTime,
+                             .limit_of = [](const conn::Connection&) { return 1'000'000; },
+                             .lives = [](const conn::Connection&) { return true; }});
             });
         }
     }

@@ -45,13 +45,6 @@ CopyBook::Peer& CopyBook::peer(const std::string& gateway) {
     return peers_[gateway];
 }
 
-CopyBook::Owner& CopyBook::owner(Slot slot) {
-    if (slot.value >= owners_.size()) {
-        owners_.resize(std::max<size_t>(slot.value + size_t{1}, store_.slots()));
-    }
-    return owners_[slot.value];
-}
-
 void CopyBook::set_plan(std::shared_ptr<const GatewayShares> own) {
     own_ = std::move(own);
     const shares::Plan& plan = own_->plan();
@@ -66,30 +59,30 @@ void CopyBook::set_plan(std::shared_ptr<const GatewayShares> own) {
         const bool has_role = own_->part_in(static_cast<uint8_t>(share)).role != shares::Role::None;
         own_copies_.shares |= uint64_t{has_role} << share;
     }
-    store_.for_each([&](Slot copy) {
-        Owner& of = owner(copy);
-        if (of.peer == nullptr) {
+    is_reviewed_ = store_.slots() == 0;
+}
+
+bool CopyBook::review(uint32_t& from) {
+    store_.for_each(from, kPortion, [&](Slot copy) {
+        const Owner& of = owners_.at(copy);
+        if (of.peer == nullptr || of.waiting != nullptr) {
             return;
         }
         const packet::FlowKey forward = store_.at(copy).forward;
-        const uint8_t share = own_->share_of(forward.destination, forward.source);
-        --by_share_[of.share];
-        ++by_share_[share];
-        of.share = share;
-        if ((of.peer->shares >> share & 1) == 0) {
+        owners_.move(copy, own_->share_of(forward.destination, forward.source));
+        if ((of.peer->shares >> of.share & 1) == 0) {
             drop(copy);
         }
     });
+    from += kPortion;
+    is_reviewed_ = from >= store_.slots();
+    return !is_reviewed_;
 }
 
 void CopyBook::begin_stream(const std::string& gateway) {
     Peer& of = peer(gateway);
-    of.had_pass = false;
     of.is_partial = false;
-    of.waiting.clear();
-    for (const auto& [slot, copy] : std::exchange(of.slots, {})) {
-        of.former.insert(copy.value);
-    }
+    owners_.begin_stream(of);
 }
 
 void CopyBook::apply(const std::string& gateway, std::span<const copies::Record> records) {
@@ -98,63 +91,49 @@ void CopyBook::apply(const std::string& gateway, std::span<const copies::Record>
     for (const copies::Record& record : records) {
         if (record.kind == copies::Record::Kind::Held) {
             hold(of, record.slot, record.connection);
-            continue;
-        }
-        forget_waiting(of, record.slot);
-        if (const auto held = of.slots.find(record.slot); held != of.slots.end()) {
-            drop(held->second);
+        } else if (const auto held = owners_.find(of, record.slot)) {
+            drop(*held);
         }
     }
 }
 
 void CopyBook::hold(Peer& peer, uint32_t slot, const conn::Connection& connection) {
     const uint8_t share = own_->share_of(connection.forward.destination, connection.forward.source);
-    const auto held = peer.slots.find(slot);
-    forget_waiting(peer, slot);
+    const auto held = owners_.find(peer, slot);
     if ((peer.shares >> share & 1) == 0) {
         ++peer.counts.foreign;
-        if (held != peer.slots.end()) {
-            drop(held->second);  // the other gateway has another connection in this slot
+        if (held) {
+            drop(*held);  // the other gateway has another connection in this slot
         }
         return;
     }
-    if (held != peer.slots.end()) {
-        const Slot copy = held->second;
-        if (store_.refresh(copy, connection)) {
+    if (held) {
+        if (store_.refresh(*held, connection)) {
             return;
         }
-        drop(copy);
+        drop(*held);
     }
-    if (!peer.former.empty() && renew_former(peer, slot, connection, share)) {
+    if (peer.former > 0 && renew_former(peer, slot, connection, share)) {
         return;
     }
     blocked_by_ = {};
     if (const Slot copy = put(peer, peer, connection); copy.is_set()) {
-        link(peer, slot, copy, share);
+        owners_.link(copy, peer, slot, share);
     } else if (blocked_by_.is_set()) {
-        Owner& of = owner(blocked_by_);
-        if (of.waiting_peer != nullptr) {
-            forget_waiting(*of.waiting_peer, of.waiting_slot);  // one for each taken copy
-        }
-        peer.waiting.insert_or_assign(slot, connection);
-        of.waiting_peer = &peer;
-        of.waiting_slot = slot;
+        owners_.unlink(blocked_by_);  // one connection waits for each taken copy
+        owners_.wait(blocked_by_, peer, slot, connection);
     }
 }
 
 // True: a copy of a former stream is one of this stream from now on.
 bool CopyBook::renew_former(Peer& peer, uint32_t slot, const conn::Connection& connection, uint8_t share) {
     const auto found = store_.find(connection.forward);
-    if (!found || owner(found->slot).peer != &peer || !store_.refresh(found->slot, connection)) {
+    if (!found || owners_.at(found->slot).peer != &peer || !store_.refresh(found->slot, connection)) {
         return false;
     }
-    unlink(found->slot);
-    link(peer, slot, found->slot, share);
+    owners_.unlink(found->slot);
+    owners_.link(found->slot, peer, slot, share);
     return true;
-}
-
-void CopyBook::forget_waiting(Peer& peer, uint32_t slot) {
-    peer.waiting.erase(slot);
 }
 
 CopyBook::Slot CopyBook::put(Peer& holder, Peer& from, const conn::Connection& connection) {
@@ -186,7 +165,7 @@ void CopyBook::take_back(const std::string& gateway, std::span<const copies::Rec
             ++from.counts.foreign;
         } else if (!is_in_table(connection)) {  // otherwise it was adopted, or its tuple is used again
             if (const Slot copy = put(own_copies_, from, connection); copy.is_set()) {
-                link(own_copies_, copy.value, copy, share);
+                owners_.link(copy, own_copies_, copy.value, share);
             }
         }
     }
@@ -194,14 +173,14 @@ void CopyBook::take_back(const std::string& gateway, std::span<const copies::Rec
 
 bool CopyBook::give_back(const std::string& gateway, uint32_t& from, CoarseTime now, const CoarseClock& clock,
                          std::vector<std::byte>& out) {
-    constexpr uint32_t kUnits = copies::Sweep::kStepUnitsMax;
+    static_assert(kPortion <= copies::Sweep::kStepUnitsMax);  // their records are one batch
     const Peer& of = peer(gateway);
-    store_.for_each(from, kUnits, [&](Slot copy) {
-        if (owner(copy).peer == &of && !store_.is_taken(copy)) {
+    store_.for_each(from, kPortion, [&](Slot copy) {
+        if (owners_.at(copy).peer == &of && !store_.is_taken(copy)) {
             copies::append_held(out, copy.value, store_.at(copy), now, clock);
         }
     });
-    from += kUnits;
+    from += kPortion;
     return from < store_.slots();
 }
 
@@ -213,7 +192,7 @@ bool CopyBook::make_room(Peer& peer, const conn::Connection& connection) {
         if (!found) {
             continue;
         }
-        const Owner& of = owner(found->slot);
+        const Owner& of = owners_.at(found->slot);
         const bool held_is_later = units_between(connection.last_seen, found->connection.last_seen) > 0;
         if (!found->is_taken) {
             if (of.peer != &peer && held_is_later) {
@@ -229,45 +208,34 @@ bool CopyBook::make_room(Peer& peer, const conn::Connection& connection) {
     return true;
 }
 
-void CopyBook::link(Peer& peer, uint32_t slot, Slot copy, uint8_t share) {
-    owner(copy) = {.peer = &peer, .slot = slot, .share = share};
-    peer.slots[slot] = copy;
-    ++peer.counts.held;
-    ++by_share_[share];
-}
-
-void CopyBook::unlink(Slot copy) {
-    Owner& of = owner(copy);
-    if (of.peer == nullptr) {
-        return;
-    }
-    if (of.peer->former.erase(copy.value) == 0) {
-        PENSTOCK_ASSERT(of.peer->slots.at(of.slot) == copy);
-        of.peer->slots.erase(of.slot);
-    }
-    --of.peer->counts.held;
-    --by_share_[of.share];
-    of.peer = nullptr;
-}
-
 void CopyBook::drop(Slot copy) {
-    unlink(copy);
+    owners_.unlink(copy);
     if (!store_.is_taken(copy)) {
         store_.remove(copy);
-        owner(copy).searches = 0;
+        owners_.at(copy).searches = 0;
     }
 }
 
-void CopyBook::end_pass(const std::string& gateway) {
-    Peer& of = peer(gateway);
-    if (std::exchange(of.had_pass, true)) {
-        return;
+bool CopyBook::end_pass(const std::string& gateway, uint32_t& from) {
+    const Peer& of = peer(gateway);
+    if (of.former == 0) {
+        return false;
     }
-    const std::vector<uint32_t> stale(of.former.begin(), of.former.end());
-    std::ranges::for_each(stale, [&](uint32_t copy) { drop(Slot{copy}); });
+    store_.for_each(from, kPortion, [&](Slot copy) {
+        const Owner& owner = owners_.at(copy);
+        if (owner.peer == &of && !owner.is_current()) {
+            drop(copy);
+        }
+    });
+    from += kPortion;
+    PENSTOCK_ASSERT(of.former == 0 || from < store_.slots());
+    return of.former > 0;
 }
 
 void CopyBook::sweep(uint32_t units, const Sweep& by) {
+    if (!is_reviewed_) {
+        return;
+    }
     if (cursor_ >= store_.slots()) {
         cursor_ = 0;
         taken_ = std::exchange(taken_so_far_, 0);
@@ -284,7 +252,7 @@ void CopyBook::examine_held(Slot slot, const conn::Connection& copy, const Sweep
         return drop(slot);
     }
     store_.forget_refusal(slot);
-    const Owner& of = owner(slot);
+    const Owner& of = owners_.at(slot);
     const bool is_own = of.peer == &own_copies_;
     // A search reads each worker's table, and an heir that has no connections of its own needs none.
     const bool is_hidden_perhaps =
@@ -307,42 +275,37 @@ void CopyBook::examine_held(Slot slot, const conn::Connection& copy, const Sweep
 
 void CopyBook::examine_taken(Slot slot, const conn::Connection& copy, const Sweep& by) {
     constexpr uint8_t kSearches = 2;
-    unlink(slot);
-    Owner& of = owner(slot);
+    Owner& of = owners_.at(slot);
+    if (of.waiting == nullptr || !of.is_current()) {
+        owners_.unlink(slot);
+    }
     of.searches = by.lives(copy) ? 0 : static_cast<uint8_t>(of.searches + 1);
     if (of.searches == kSearches) {
         return replace_taken(slot);
     }
     ++taken_so_far_;
-    if (of.waiting_peer == nullptr) {
+    if (of.waiting == nullptr) {
         return;
     }
-    const auto waiting = of.waiting_peer->waiting.find(of.waiting_slot);
-    if (waiting == of.waiting_peer->waiting.end()) {
-        of.waiting_peer = nullptr;
-        return;
-    }
-    const auto own = by.own_of(waiting->second.forward);
+    const auto own = by.own_of(of.waiting->forward);
     // The taken copy may have only the reverse key in common with the waiting one. Then its connection lives.
-    if (own && supersedes(waiting->second, own->connection, by.margin) && store_.order_end(*own) &&
-        copy.forward == waiting->second.forward) {
+    if (own && supersedes(*of.waiting, own->connection, by.margin) && store_.order_end(*own) &&
+        copy.forward == of.waiting->forward) {
         --taken_so_far_;
         replace_taken(slot);
     }
 }
 
 void CopyBook::replace_taken(Slot slot) {
-    Owner& of = owner(slot);
-    Peer* const peer = std::exchange(of.waiting_peer, nullptr);
-    const uint32_t waiting_slot = of.waiting_slot;
+    Owner& of = owners_.at(slot);
+    Peer* const peer = of.peer;
+    const uint32_t waiting_slot = of.slot;
+    const auto waiting = of.waiting == nullptr ? std::nullopt : std::optional(*of.waiting);
     of.searches = 0;
+    owners_.unlink(slot);
     store_.remove(slot);
-    if (peer == nullptr) {
-        return;
-    }
-    if (const auto waiting = peer->waiting.find(waiting_slot); waiting != peer->waiting.end()) {
-        const conn::Connection connection = waiting->second;
-        hold(*peer, waiting_slot, connection);
+    if (waiting) {
+        hold(*peer, waiting_slot, *waiting);
     }
 }
 

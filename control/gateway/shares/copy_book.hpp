@@ -17,7 +17,6 @@
 // Pure, except for the store. One thread at a time: the caller holds a lock.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -25,10 +24,9 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
+#include "control/gateway/shares/copy_owners.hpp"
 #include "control/gateway/shares/gateway_shares.hpp"
 #include "dataplane/base/time.hpp"
 #include "dataplane/conn/connection.hpp"
@@ -45,22 +43,23 @@ namespace penstock::gateway {
 
 class CopyBook {
  public:
-    // Of one other gateway.
-    struct Counts {
-        uint64_t held = 0;      // copies now, those that workers have taken over excluded
-        uint64_t received = 0;  // records, as are the next three
-        uint64_t foreign = 0;   // refused: no role in common in the share of the VIP
-        uint64_t full = 0;      // refused: the store has no room
-        uint64_t taken = 0;     // refused: a worker, or a later copy of another gateway, has a key
-    };
+    using Counts = CopyCounts;
+    // Slots of the store that one call examines, and records that one call applies, at most: each in 1 to
+    // 2 ms (scripts/bench shares). The caller unlocks the book between two calls.
+    static constexpr uint32_t kPortion = 4'096;
+    static constexpr size_t kRecordsAtOnce = 1'024;
 
     // `store` must outlive the book, and be empty.
-    explicit CopyBook(copies::Store& store) : store_(store) {}
+    explicit CopyBook(copies::Store& store) : store_(store), owners_(store.capacity()) {}
 
-    // Removes the copies that the plan no longer allows. Call before the first stream.
+    // Records follow the plan from now on. Call before the first stream, and review() afterwards.
     void set_plan(std::shared_ptr<const GatewayShares> own);
+    // Removes the copies that the plan no longer allows: those of some slots, from `from` on, which is moved.
+    // False: there are no more slots.
+    bool review(uint32_t& from);
 
-    // A stream of the gateway begins, which sends all of its connections again. Ends a former stream.
+    // A stream of the gateway begins, which sends all of its connections again. Ends a former stream. Takes
+    // the same time for any number of copies.
     void begin_stream(const std::string& gateway);
     // Records of its stream, in the order of arrival.
     void apply(const std::string& gateway, std::span<const copies::Record> records);
@@ -73,9 +72,9 @@ class CopyBook {
     // there are no more slots.
     bool give_back(const std::string& gateway, uint32_t& from, CoarseTime now, const CoarseClock& clock,
                    std::vector<std::byte>& out);
-    // The stream has sent all connections once more. The first call of a stream removes the copies of former
-    // streams that this one has not repeated.
-    void end_pass(const std::string& gateway);
+    // The stream has sent all connections once more. Removes the copies of former streams that this one has
+    // not repeated: those of some slots, from `from` on, which is moved. False: none is left.
+    bool end_pass(const std::string& gateway, uint32_t& from);
 
     struct Sweep {
         CoarseTime now;
@@ -94,61 +93,37 @@ class CopyBook {
     };
     // Examines the next `units` slots of the store. Removes copies that are idle past their limit, and those
     // that were taken over and whose connection has not been found twice in a row: a search
-    // may fail while the entry moves. Ends connections of this gateway that hide a copy (supersedes()).
+    // may fail while the entry moves. Ends connections of this gateway that hide a copy (supersedes()). Does
+    // nothing between set_plan() and the end of review().
     void sweep(uint32_t units, const Sweep& by);
     // Copies that workers have taken over, as of the last sweep of the whole store.
     [[nodiscard]] uint64_t taken() const noexcept { return taken_; }
 
     [[nodiscard]] Counts counts(const std::string& gateway) const;
     // Copies held by share: those of Counts::held, and own ones.
-    [[nodiscard]] uint64_t held_in(uint8_t share) const noexcept { return by_share_[share]; }
+    [[nodiscard]] uint64_t held_in(uint8_t share) const noexcept { return owners_.held_in(share); }
     // The store has refused copies of the current stream of the gateway for want of room.
     [[nodiscard]] bool is_partial(const std::string& gateway) const;
     // Whether a store that was full has room again.
     [[nodiscard]] bool has_room() const noexcept;
 
  private:
-    using Slot = copies::Store::Slot;
-    struct Peer {
-        uint64_t shares = 0;                       // in common with this gateway, as bits
-        bool had_pass = false;                     // the stream has been complete once
-        bool is_partial = false;                   // the stream has been refused copies for want of room
-        std::unordered_map<uint32_t, Slot> slots;  // of this stream, by the slot at the other gateway
-        // Copies of former streams that this one has not repeated. Another process may have sent them, with
-        // another meaning of its slots.
-        std::unordered_set<uint32_t> former;
-        // Likewise: connections that were refused, because a taken copy has one of their keys.
-        std::unordered_map<uint32_t, conn::Connection> waiting;
-        Counts counts;
-    };
-    struct Owner {
-        Peer* peer = nullptr;  // null: none, its copy was taken over
-        uint32_t slot = 0;     // at the other gateway; of an own copy: in the store
-        uint8_t share = 0;
-        uint8_t searches = 0;  // in a row that have not found the connection of a taken copy
-        // Of a taken copy: a slot of this gateway waits for its end. It may be one of an earlier stream.
-        Peer* waiting_peer = nullptr;
-        uint32_t waiting_slot = 0;
-    };
+    using Peer = CopyPeer;
+    using Slot = CopyOwners::Slot;
+    using Owner = CopyOwners::Owner;
 
     Peer& peer(const std::string& gateway);
-    Owner& owner(Slot slot);
     void hold(Peer& peer, uint32_t slot, const conn::Connection& connection);
     bool renew_former(Peer& peer, uint32_t slot, const conn::Connection& connection, uint8_t share);
     // Puts a copy of `holder`, which is `from` or own_copies_. Unset: refused, and counted for `from`.
     Slot put(Peer& holder, Peer& from, const conn::Connection& connection);
     // False: a taken copy has one of the keys, `blocked_by_`, or a copy with a later packet has one.
     bool make_room(Peer& peer, const conn::Connection& connection);
-    // The connection of the slot waits no longer for the end of a taken copy.
-    static void forget_waiting(Peer& peer, uint32_t slot);
     void examine_held(Slot slot, const conn::Connection& copy, const Sweep& by);
     void examine_taken(Slot slot, const conn::Connection& copy, const Sweep& by);
     // Of a taken copy whose connection has left the tables, or is about to.
     void replace_taken(Slot slot);
-    void link(Peer& peer, uint32_t slot, Slot copy, uint8_t share);
-    // The copy is of no gateway from now on.
-    void unlink(Slot copy);
-    // Unlinks the copy, and removes it unless a worker has taken it over.
+    // The copy has no owner from now on. Removes it unless a worker has taken it over.
     void drop(Slot copy);
 
     copies::Store& store_;
@@ -156,9 +131,9 @@ class CopyBook {
     std::map<std::string, Peer> peers_;
     Peer own_copies_;  // as if they were of a gateway
     Slot blocked_by_;
-    std::vector<Owner> owners_;  // by the slot of the store; grows with it
-    std::array<uint64_t, shares::kSharesMax> by_share_{};
-    uint32_t cursor_ = 0;  // of sweep()
+    CopyOwners owners_;
+    bool is_reviewed_ = true;  // shares of owners are those of own_
+    uint32_t cursor_ = 0;      // of sweep()
     uint64_t taken_ = 0;
     uint64_t taken_so_far_ = 0;  // in this sweep of the store
 };

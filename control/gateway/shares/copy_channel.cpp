@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/gateway/shares/copy_channel.hpp"
 
+#include <algorithm>
 #include <span>
 #include <utility>
 #include <vector>
@@ -71,16 +72,19 @@ Status CopyChannel::take(const v1::ConnectionCopies& message, CoarseTime now, Ti
     const std::string& bytes = message.records();
     PENSTOCK_TRY_IN("records refused", const std::vector<copies::Record> records,
                     copies::decode(std::as_bytes(std::span(bytes)), now, clock_));
-    {
-        const std::lock_guard lock(shared_.mutex);
+    shared_.in_portions([&, rest = std::span(records)](CopyBook& book) mutable {
+        const auto some = rest.first(std::min(rest.size(), CopyBook::kRecordsAtOnce));
+        rest = rest.subspan(some.size());
         if (message.given_back()) {
-            shared_.book.take_back(gateway_, records, is_in_table_);
+            book.take_back(gateway_, some, is_in_table_);
         } else {
-            shared_.book.apply(gateway_, records);
+            book.apply(gateway_, some);
         }
-        if (message.pass_ended() && !message.recovering()) {
-            shared_.book.end_pass(gateway_);
-        }
+        return !rest.empty();
+    });
+    if (message.pass_ended() && !message.recovering()) {
+        shared_.in_portions(
+            [&, from = uint32_t{0}](CopyBook& book) mutable { return book.end_pass(gateway_, from); });
     }
     bool has_changed = false;
     {

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "control/gateway/shares/copy_book.hpp"
 #include "dataplane/base/result.hpp"
@@ -20,6 +21,18 @@ namespace penstock::gateway {
 // The book and its lock, shared by the channels and by what else uses it.
 struct SharedBook {
     explicit SharedBook(copies::Store& store) : book(store) {}
+    // Calls portion(book) with the lock held until it returns false. A std::mutex is not fair: other threads
+    // get the lock in the pauses.
+    template <typename Portion>
+    void in_portions(Portion&& portion) {
+        constexpr std::chrono::microseconds kPause{100};
+        for (;; std::this_thread::sleep_for(kPause)) {
+            const std::lock_guard lock(mutex);
+            if (!portion(book)) {
+                return;
+            }
+        }
+    }
     std::mutex mutex;
     CopyBook book;
 };

@@ -15,10 +15,6 @@ namespace {
 constexpr std::chrono::seconds kTick{1};
 // Ticks for a sweep of the whole store.
 constexpr uint32_t kSweepTicks = 16;
-// Slots that are swept under one lock: streams wait for about a millisecond.
-constexpr uint32_t kSweepUnits = 4'096;
-// A std::mutex is not fair: streams that wait for the book get it between two locks.
-constexpr std::chrono::microseconds kSweepPause{100};
 // A connection is superseded if packets have passed at the other gateway for this long without it. Ages lose
 // the time that a record is on its way, and last_seen is renewed once a second.
 constexpr uint64_t kSupersededMs = 5'000;
@@ -108,6 +104,7 @@ void ShareCopies::set_plan(const std::shared_ptr<const GatewayShares>& own) {
         const std::lock_guard lock(shared_->mutex);
         shared_->book.set_plan(own);
     }
+    shared_->in_portions([from = uint32_t{0}](CopyBook& book) mutable { return book.review(from); });
     // The other gateway does not repeat what was refused under the former plan, so each stream begins anew.
     end_followers();
     const std::lock_guard lock(mutex_);
@@ -325,21 +322,17 @@ void ShareCopies::tick(std::chrono::steady_clock::time_point now, const std::sto
     const auto slack = static_cast<int32_t>(options_.sender.clock.from_milliseconds(kIdleSlack.count()));
     const auto margin = static_cast<int32_t>(options_.sender.clock.from_milliseconds(kSupersededMs));
     const bool serves_as_heir = may_serve_as_heir();
-    for (uint32_t left = options_.store->slots() / kSweepTicks + 1; left > 0 && !stopped.stop_requested();) {
-        const uint32_t units = std::min(left, kSweepUnits);
+    shared_->in_portions([&, left = options_.store->slots() / kSweepTicks + 1](CopyBook& book) mutable {
+        const uint32_t units = std::min(left, CopyBook::kPortion);
         left -= units;
-        {
-            const std::lock_guard lock(shared_->mutex);
-            shared_->book.sweep(
-                units, {.now = options_.sender.now(),
-                        .limit_of = [&](const conn::Connection& copy) { return limit_of(copy) + slack; },
-                        .lives = options_.lives,
-                        .own_of = options_.own_of,
-                        .may_serve_as_heir = serves_as_heir,
-                        .margin = margin});
-        }
-        std::this_thread::sleep_for(kSweepPause);
-    }
+        book.sweep(units, {.now = options_.sender.now(),
+                           .limit_of = [&](const conn::Connection& copy) { return limit_of(copy) + slack; },
+                           .lives = options_.lives,
+                           .own_of = options_.own_of,
+                           .may_serve_as_heir = serves_as_heir,
+                           .margin = margin});
+        return left > 0 && !stopped.stop_requested();
+    });
 }
 
 std::vector<ShareCopies::Channel> ShareCopies::channels(const GatewayShares& own) const {

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,7 @@ class CopyBookTest : public testing::Test {
  protected:
     explicit CopyBookTest(uint32_t capacity = 1'024)
         : store_(*copies::Store::create(capacity, {7, 11})), book_(*store_) {
-        book_.set_plan(planned());
+        follow(planned());
         book_.begin_stream("edge-2");
     }
     void held(uint32_t slot, const conn::Connection& connection, const std::string& gateway = "edge-2") {
@@ -37,6 +38,15 @@ class CopyBookTest : public testing::Test {
     void ended(uint32_t slot) {
         const copies::Record record{.kind = Kind::Ended, .slot = slot, .connection = {}};
         book_.apply("edge-2", {&record, 1});
+    }
+    void follow(const std::shared_ptr<const GatewayShares>& plan) {
+        book_.set_plan(plan);
+        for (uint32_t from = 0; book_.review(from);) {
+        }
+    }
+    void end_pass() {
+        for (uint32_t from = 0; book_.end_pass("edge-2", from);) {
+        }
     }
     bool has(uint32_t n, const IpAddr& vip = kVipOfShare0) {
         return store_->find(numbered(n, vip).forward).has_value();
@@ -116,18 +126,18 @@ TEST_F(CopyBookTest, AStreamThatIsLostKeepsItsCopiesAndTheNextOneReplacesThem) {
     held(1, numbered(1));
     held(2, numbered(2));
     held(3, numbered(3));
-    book_.end_pass("edge-2");
+    end_pass();
     book_.begin_stream("edge-2");
     EXPECT_EQ(book_.counts("edge-2").held, 3U);
     held(1, numbered(1));
     held(9, numbered(3));  // the other gateway has restarted: the connection has another slot
     EXPECT_EQ(book_.counts("edge-2").held, 3U);
-    book_.end_pass("edge-2");
+    end_pass();
     EXPECT_TRUE(has(1));
     EXPECT_FALSE(has(2)) << "not repeated";
     EXPECT_TRUE(has(3));
     held(2, numbered(4));
-    book_.end_pass("edge-2");
+    end_pass();
     EXPECT_EQ(book_.counts("edge-2").held, 3U) << "a later pass removes nothing";
 }
 
@@ -143,7 +153,7 @@ TEST_F(CopyBookTest, SlotsOfANewStreamDoNotMeanThoseOfTheFormerOne) {
     held(1, numbered(2));
     EXPECT_FALSE(has(3)) << "replaced in its slot";
     EXPECT_TRUE(has(2)) << "repeated";
-    book_.end_pass("edge-2");
+    end_pass();
     EXPECT_FALSE(has(1));
     EXPECT_TRUE(has(2));
     ended(1);
@@ -159,7 +169,7 @@ TEST_F(CopyBookTest, ATakenCopyStaysUntilTwoSweepsHaveNotFoundItsConnection) {
     held(1, numbered(3));
     EXPECT_TRUE(has(3)) << "the slot has another connection at the other gateway";
     book_.begin_stream("edge-2");
-    book_.end_pass("edge-2");
+    end_pass();
     EXPECT_TRUE(has(1));
     EXPECT_FALSE(has(2));
     book_.sweep(1'024, {.now = {1'000'000},
@@ -227,9 +237,9 @@ TEST_F(CopyBookTest, WhatIsGivenBackIsOwnUntilItIsIdleOrItsTupleIsUsedAgain) {
     EXPECT_EQ(copies::Store::origin_of(store_->find(numbered(1).forward)->connection),
               copies::Store::Origin::Own);
     ended(1);
-    book_.end_pass("edge-2");
+    end_pass();
     book_.begin_stream("edge-2");
-    book_.end_pass("edge-2");
+    end_pass();
     EXPECT_EQ(own_copies(*store_), 3U) << "no stream ends them";
     auto later = numbered(1);
     later.last_seen = {2'001};
@@ -406,6 +416,42 @@ TEST_F(HiddenCopyTest, ALaterConnectionReplacesATakenCopy) {
     EXPECT_FALSE(state()) << "a copy like each other one";
 }
 
+TEST_F(HiddenCopyTest, AConnectionThatWaitsIsOfNoShareUntilItIsHeld) {
+    held(1, numbered(1, kVipOfShare1));
+    store_->mark_taken(*store_->find(own_->forward));
+    held(2, later());
+    const std::string moved =
+        "version 2\ngateway edge-1\ngateway edge-2\nshares 2\n"
+        "share 0 vips=198.51.100.0/24 primary=edge-1 heir=edge-2\n"
+        "share 1 vips=203.0.113.0/28 primary=edge-2 heir=edge-1\nend\n";
+    follow(std::make_shared<const GatewayShares>(shares::parse_plan(moved).value(), "edge-1"));
+    EXPECT_EQ(book_.held_in(0), 0U);
+    EXPECT_EQ(book_.held_in(1), 0U);
+    sweep_with_own();
+    EXPECT_TRUE(is_end_ordered());
+    EXPECT_EQ(store_->find(later().forward)->connection.reverse, later().reverse);
+    EXPECT_EQ(book_.held_in(0), 1U);
+}
+
+TEST_F(HiddenCopyTest, OneConnectionWaitsForTheEndOfATakenCopy) {
+    held(1, numbered(1, kVipOfShare1));
+    store_->mark_taken(*store_->find(own_->forward));
+    held(2, later());
+    auto latest = later();
+    latest.reverse.destination_port += 8;
+    held(3, latest);
+    EXPECT_EQ(book_.counts("edge-2").taken, 2U);
+    EXPECT_EQ(book_.counts("edge-2").held, 0U) << "neither the taken copy nor what waits";
+    ended(1);
+    ended(2);
+    sweep_with_own();
+    EXPECT_TRUE(is_end_ordered());
+    EXPECT_EQ(store_->find(latest.forward)->connection.reverse, latest.reverse);
+    held(4, numbered(4, kVipOfShare1));
+    ended(3);
+    EXPECT_EQ(store_->size(), 1U);
+}
+
 // The same connection: the other gateway serves it again.
 TEST_F(HiddenCopyTest, AConnectionThatWasTakenBackIsACopyAgain) {
     held(1, numbered(1, kVipOfShare1));
@@ -467,7 +513,7 @@ TEST_F(CopyBookTest, OfASpreadVipTheClientDecides) {
     held(1, numbered(1));
     held(2, numbered(2));
     ASSERT_EQ(book_.counts("edge-2").held, 2U);
-    book_.set_plan(plan);
+    follow(plan);
     uint64_t allowed = 0, foreign = 0, own = 0;
     const auto is_common = [&](uint32_t n) {
         return plan->share_of(kVipOfShare0, numbered(n).forward.source) == 0;
@@ -494,7 +540,7 @@ TEST_F(CopyBookTest, ANewPlanRemovesWhatItNoLongerAllows) {
     held(1, numbered(1));
     held(2, numbered(2, kVipOfShare1));
     EXPECT_EQ(book_.held_in(1), 1U);
-    book_.set_plan(planned("edge-3", 2));
+    follow(planned("edge-3", 2));
     EXPECT_TRUE(has(1));
     EXPECT_FALSE(has(2, kVipOfShare1));
     EXPECT_EQ(book_.held_in(1), 0U);
@@ -511,7 +557,7 @@ TEST_F(CopyBookTest, OfTwoGatewaysTheOneWithTheLaterPacketHasTheConnection) {
                            "primary=edge-4 heir=edge-1\nend\n")
             .value(),
         "edge-1");
-    book_.set_plan(own);
+    follow(own);
     book_.begin_stream("edge-4");
     held(1, numbered(1, vip), "edge-2");
     auto other = numbered(1);                  // another VIP,
@@ -527,6 +573,12 @@ TEST_F(CopyBookTest, OfTwoGatewaysTheOneWithTheLaterPacketHasTheConnection) {
     EXPECT_TRUE(has(1)) << "no copy of that gateway any more";
     EXPECT_EQ(book_.counts("edge-2").held, 0U);
     EXPECT_EQ(book_.counts("edge-4").held, 1U);
+    held(2, numbered(2, vip), "edge-2");
+    book_.begin_stream("edge-2");
+    book_.begin_stream("edge-4");
+    end_pass();
+    EXPECT_FALSE(has(2, vip));
+    EXPECT_TRUE(has(1)) << "the stream of edge-4 has not been complete";
 }
 
 class SmallCopyBookTest : public CopyBookTest {
@@ -551,52 +603,164 @@ TEST_F(SmallCopyBookTest, WithoutRoomTheRestIsRefusedAndTheStreamIsPartial) {
     EXPECT_FALSE(book_.is_partial("edge-2"));
 }
 
-// Against the simplest model: by slot, the last connection that was sent.
+// More copies than one call examines.
+class LargeCopyBookTest : public CopyBookTest {
+ protected:
+    static constexpr uint32_t kCopies = 3 * CopyBook::kPortion;
+    LargeCopyBookTest() : CopyBookTest(2 * kCopies) {
+        for (uint32_t n = 0; n < kCopies; ++n) {
+            held(n, numbered(n, n % 2 == 0 ? kVipOfShare0 : kVipOfShare1));
+        }
+    }
+};
+
+TEST_F(LargeCopyBookTest, ACallAfterTheFirstPassEndsAPortionOfTheFormerStream) {
+    book_.begin_stream("edge-2");
+    const uint32_t repeated = kCopies - 2;
+    held(0, numbered(repeated));
+    uint32_t from = 0;
+    EXPECT_TRUE(book_.end_pass("edge-2", from));
+    EXPECT_EQ(store_->size(), kCopies - CopyBook::kPortion);
+    held(1, numbered(0));
+    EXPECT_TRUE(has(0)) << "of the next pass, in a slot of the store that has been examined";
+    EXPECT_TRUE(book_.end_pass("edge-2", from));
+    EXPECT_EQ(store_->size(), kCopies - 2 * CopyBook::kPortion + 1);
+    EXPECT_FALSE(book_.end_pass("edge-2", from));
+    EXPECT_TRUE(has(0) && has(repeated));
+    EXPECT_EQ(store_->size(), 2U);
+    EXPECT_EQ(book_.counts("edge-2").held, 2U);
+}
+
+TEST_F(LargeCopyBookTest, AStreamThatRepeatsAllEndsNothing) {
+    book_.begin_stream("edge-2");
+    for (uint32_t n = 0; n < kCopies; ++n) {
+        held(kCopies + n, numbered(n, n % 2 == 0 ? kVipOfShare0 : kVipOfShare1));
+    }
+    uint32_t from = 0;
+    EXPECT_FALSE(book_.end_pass("edge-2", from));
+    EXPECT_EQ(from, 0U) << "no slot is examined";
+    EXPECT_EQ(store_->size(), kCopies);
+}
+
+TEST_F(LargeCopyBookTest, ANewPlanIsFollowedByPortions) {
+    book_.set_plan(planned("edge-3", 2));
+    EXPECT_EQ(store_->size(), kCopies);
+    held(kCopies + 1, numbered(1, kVipOfShare1));
+    EXPECT_EQ(book_.counts("edge-2").foreign, 1U) << "records follow the plan at once";
+    uint32_t from = 0;
+    EXPECT_TRUE(book_.review(from));
+    EXPECT_EQ(store_->size(), kCopies - CopyBook::kPortion / 2);
+    const auto sweep_all = [&] {
+        book_.sweep(store_->slots(), {.now = {2'000},
+                                      .limit_of = [](const auto&) { return -1; },
+                                      .lives = [](const auto&) { return false; }});
+    };
+    sweep_all();
+    EXPECT_EQ(store_->size(), kCopies - CopyBook::kPortion / 2) << "shares are those of two plans";
+    EXPECT_TRUE(book_.review(from));
+    EXPECT_FALSE(book_.review(from));
+    EXPECT_EQ(store_->size(), kCopies / 2);
+    EXPECT_EQ(book_.held_in(0), kCopies / 2);
+    EXPECT_EQ(book_.held_in(1), 0U);
+    sweep_all();
+    EXPECT_EQ(store_->size(), 0U);
+}
+
+// Each stream sends another connection, and none is complete.
+TEST_F(CopyBookTest, AStreamThatBeginsAgainAndAgainKeepsEachCopyOnce) {
+    constexpr uint32_t kConnections = 8;
+    for (uint32_t stream = 0; stream < 1'000; ++stream) {
+        book_.begin_stream("edge-2");
+        held(stream, numbered(stream % kConnections));
+        ASSERT_EQ(book_.counts("edge-2").held, std::min(stream + 1, kConnections));
+        ASSERT_EQ(store_->size(), std::min(stream + 1, kConnections));
+    }
+    for (uint32_t slot = 0; slot < 999; ++slot) {
+        ended(slot);
+    }
+    EXPECT_EQ(store_->size(), kConnections) << "ends of slots of former streams";
+    end_pass();
+    EXPECT_EQ(store_->size(), 1U);
+    EXPECT_TRUE(has(999 % kConnections));
+}
+
+// The simplest model: the connection in each slot of the stream, and those of former streams.
+class Sender {
+ public:
+    // Number n has one forward key; its two variants have two reverse keys. Two numbers may have one.
+    struct Sent {
+        uint32_t n = 0;
+        uint32_t variant = 0;
+        auto operator<=>(const Sent&) const = default;
+        [[nodiscard]] uint32_t reverse() const { return n + variant * kNumbers / 2; }
+        [[nodiscard]] conn::Connection connection() const {
+            auto out = numbered(n);
+            out.reverse = numbered(reverse()).reverse;
+            return out;
+        }
+    };
+    static constexpr uint32_t kNumbers = 96;
+
+    void held(uint32_t slot, const Sent& sent) {
+        slots_.erase(slot);
+        const auto has_key = [&](const Sent& other) {
+            return other.n == sent.n || other.reverse() == sent.reverse();
+        };
+        std::erase_if(slots_, [&](const auto& entry) { return has_key(entry.second); });
+        std::erase_if(former_, has_key);
+        slots_[slot] = sent;
+    }
+    void ended(uint32_t slot) { slots_.erase(slot); }
+    void begin_stream() {
+        for (const auto& [slot, sent] : slots_) {
+            former_.insert(sent);
+        }
+        slots_.clear();
+    }
+    void end_pass() { former_.clear(); }
+    [[nodiscard]] std::set<Sent> copies() const {
+        std::set<Sent> out = former_;
+        for (const auto& [slot, sent] : slots_) {
+            out.insert(sent);
+        }
+        return out;
+    }
+
+ private:
+    std::map<uint32_t, Sent> slots_;
+    std::set<Sent> former_;
+};
+
 TEST_F(CopyBookTest, TheStoreHoldsWhatTheOtherGatewayHas) {
     const uint64_t seed = test::seed();
     SCOPED_TRACE("seed " + std::to_string(seed));
     test::Prng random(seed);
-    std::map<uint32_t, uint32_t> sent;  // connections by slot
-    const auto slot_of = [&](uint32_t n) {
-        for (const auto& [slot, connection] : sent) {
-            if (connection == n) {
-                return static_cast<int>(slot);
-            }
-        }
-        return -1;
-    };
+    Sender model;
     for (int step = 0; step < 20'000; ++step) {
-        const auto slot = static_cast<uint32_t>(random.next() % 64);
-        const auto n = static_cast<uint32_t>(random.next() % 96);
-        if (random.next() % 3 == 0) {
-            ended(slot);
-            sent.erase(slot);
-        } else {
-            if (const int former = slot_of(n); former >= 0) {
-                sent.erase(static_cast<uint32_t>(former));
-            }
-            sent[slot] = n;
-            held(slot, numbered(n));
-        }
-        if (random.next() % 500 == 0) {  // the stream begins anew, with half of the connections
+        const auto slot = static_cast<uint32_t>(random.below(64));
+        if (random.one_in(100)) {
             book_.begin_stream("edge-2");
-            std::map<uint32_t, uint32_t> repeated;
-            uint32_t next = 0;
-            for (const auto& [former, connection] : sent) {
-                if (random.next() % 2 == 0) {
-                    repeated[next] = connection;
-                    held(next++, numbered(connection));
-                }
-            }
-            book_.end_pass("edge-2");
-            sent = std::move(repeated);
+            model.begin_stream();
+        } else if (random.one_in(100)) {
+            end_pass();
+            model.end_pass();
+        } else if (random.one_in(3)) {
+            ended(slot);
+            model.ended(slot);
+        } else {
+            const Sender::Sent sent{static_cast<uint32_t>(random.below(Sender::kNumbers)),
+                                    static_cast<uint32_t>(random.below(2))};
+            held(slot, sent.connection());
+            model.held(slot, sent);
         }
-        ASSERT_EQ(store_->size(), sent.size()) << step;
-        ASSERT_EQ(book_.counts("edge-2").held, sent.size()) << step;
-        ASSERT_EQ(book_.held_in(0), sent.size()) << step;
-    }
-    for (uint32_t n = 0; n < 96; ++n) {
-        EXPECT_EQ(has(n), slot_of(n) >= 0) << n;
+        const std::set<Sender::Sent> expected = model.copies();
+        ASSERT_EQ(store_->size(), expected.size()) << step;
+        ASSERT_EQ(book_.counts("edge-2").held, expected.size()) << step;
+        ASSERT_EQ(book_.held_in(0), expected.size()) << step;
+        for (const Sender::Sent& sent : expected) {
+            const auto found = store_->find(sent.connection().forward);
+            ASSERT_TRUE(found && found->connection.reverse == sent.connection().reverse) << step;
+        }
     }
 }
 

@@ -8,7 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "control/gateway/shares/copy_sender.hpp"
@@ -24,7 +26,8 @@ using namespace std::chrono_literals;
 
 class Channel : public testing::Test {
  protected:
-    Channel() : store_(*copies::Store::create(64, {7, 11})), shared_(*store_) {
+    explicit Channel(uint32_t capacity = 64)
+        : store_(*copies::Store::create(capacity, {7, 11})), shared_(*store_) {
         shared_.book.set_plan(planned());
     }
     v1::ConnectionCopies message(uint32_t first, uint32_t count, bool pass_ended = true) {
@@ -224,6 +227,40 @@ TEST_F(Channel, AFullStoreRequiresANewStreamWhenItHasRoom) {
     channel_.begin_stream(at_);
     ASSERT_TRUE(take(message(0, 20)));
     EXPECT_EQ(state(), ChannelState::Complete);
+}
+
+class LargeChannel : public Channel {
+ protected:
+    static constexpr uint32_t kCopies = CopyBook::kPortion + 1'000;
+    LargeChannel() : Channel(2 * kCopies) {}
+};
+
+TEST_F(LargeChannel, AMessageIsAppliedAndAFormerStreamEndsByPortions) {
+    channel_.begin_stream(at_);
+    ASSERT_TRUE(take(message(0, kCopies)));
+    EXPECT_EQ(shared_.book.counts("edge-2").held, kCopies);
+    channel_.begin_stream(at_);
+    ASSERT_TRUE(take(message(7, 1)));
+    EXPECT_EQ(state(), ChannelState::Complete);
+    EXPECT_EQ(store_->size(), 1U);
+}
+
+// The portions end when the other thread has had the book.
+TEST_F(Channel, AnotherThreadGetsTheBookBetweenTwoPortions) {
+    bool was_locked = false;
+    uint64_t portions = 0;
+    std::jthread other;
+    shared_.in_portions([&](CopyBook& book) {
+        EXPECT_EQ(&book, &shared_.book);
+        if (++portions == 1) {
+            other = std::jthread([&] {
+                const std::lock_guard lock(shared_.mutex);
+                was_locked = true;
+            });
+        }
+        return !was_locked;
+    });
+    EXPECT_GT(portions, 1U);
 }
 
 }  // namespace copy_channel_test

@@ -275,6 +275,11 @@ TEST_F(ShareCopiesTest, ANewPlanBeginsStreamsAnewAndEndsOthers) {
         shares::parse_plan("version 3\ngateway edge-1 address=a:1\ngateway edge-2\nend\n").value(), "edge-1");
     copies_->set_plan(plan_);
     EXPECT_EQ(channel().view.state, ChannelState::Off) << "no address any more";
+    EXPECT_EQ(store_->size(), 1U);
+    plan_ = std::make_shared<const GatewayShares>(
+        shares::parse_plan("version 4\ngateway edge-1 address=a:1\nend\n").value(), "edge-1");
+    copies_->set_plan(plan_);
+    EXPECT_EQ(store_->size(), 0U) << "no share in common any more";
 }
 
 TEST_F(ShareCopiesTest, WithoutCertificatesOrRoomNothingIsAsked) {
