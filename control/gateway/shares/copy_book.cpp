@@ -97,6 +97,8 @@ void CopyBook::apply(const std::string& gateway, std::span<const copies::Record>
     }
 }
 
+// A connection is of the share of its VIP, whatever share its SNAT address is of: the worker that takes the
+// copy over examines the address (prepare_copy()), and a gateway that gets its connection back may use it.
 void CopyBook::hold(Peer& peer, uint32_t slot, const conn::Connection& connection) {
     const uint8_t share = own_->share_of(connection.forward.destination, connection.forward.source);
     const auto held = owners_.find(peer, slot);

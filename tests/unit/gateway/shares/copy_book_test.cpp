@@ -548,6 +548,49 @@ TEST_F(CopyBookTest, ANewPlanRemovesWhatItNoLongerAllows) {
     EXPECT_EQ(book_.counts("edge-2").foreign, 1U);
 }
 
+// Its SNAT address is one of share 2, in which this gateway has no role.
+TEST_F(CopyBookTest, AConnectionIsOfTheShareOfItsVip) {
+    const IpAddr snat = IpAddr::v4(10, 9, 9, 9);
+    const auto plan = [&](int version, const std::string& own_vips, const std::string& other_vips) {
+        return std::make_shared<const GatewayShares>(
+            shares::parse_plan(
+                "version " + std::to_string(version) +
+                "\ngateway edge-1\ngateway edge-2\ngateway edge-3\nshares 3\nshare 0 vips=" + own_vips +
+                " primary=edge-1 heir=edge-2\nshare 1 vips=192.0.2.0/24 primary=edge-1 "
+                "heir=edge-3\nshare 2 vips=" +
+                other_vips + " snat=10.9.9.9 primary=edge-2 heir=edge-3\nend\n")
+                .value(),
+            "edge-1");
+    };
+    const auto translated_to = [&](conn::Connection connection) {
+        connection.reverse.destination = snat;
+        return connection;
+    };
+    follow(plan(2, "203.0.113.0/28", "198.51.100.0/24"));
+    held(1, translated_to(numbered(1)));
+    EXPECT_TRUE(has(1));
+    EXPECT_EQ(book_.held_in(0), 1U);
+    EXPECT_EQ(book_.held_in(2), 0U);
+    // Another gateway has used the port again, for a VIP of another share.
+    auto later = translated_to(numbered(2, kVipOfShare2));
+    later.reverse = translated_to(numbered(1)).reverse;
+    later.last_seen = {2'001};
+    held(7, later, "edge-3");
+    EXPECT_FALSE(has(1));
+    EXPECT_TRUE(has(2, kVipOfShare2));
+    const copies::Record own{.kind = Kind::Held, .slot = 3, .connection = translated_to(numbered(3))};
+    book_.take_back("edge-2", {&own, 1}, [](const auto&) { return false; });
+    EXPECT_EQ(own_copies(*store_), 1U);
+    held(4, translated_to(numbered(4)));
+    std::vector<std::byte> out;
+    uint32_t from = 0;
+    EXPECT_FALSE(book_.give_back("edge-2", from, {3'000}, CoarseClock{TscRate{}}, out));
+    EXPECT_EQ(copies::count_records(out), 1U);
+    follow(plan(3, "198.51.100.0/24", "203.0.113.0/28"));
+    EXPECT_FALSE(has(4)) << "its VIP has moved to the share of the SNAT address";
+    EXPECT_EQ(book_.counts("edge-2").held, 0U);
+}
+
 TEST_F(CopyBookTest, OfTwoGatewaysTheOneWithTheLaterPacketHasTheConnection) {
     // edge-4 has no address, but a share in common: the book does not care.
     const IpAddr vip = IpAddr::v4(80, 11, 12, 10);  // by the hash

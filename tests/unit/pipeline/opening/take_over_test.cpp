@@ -335,6 +335,31 @@ TEST_F(TakeOver, TakesPortsOfTheOtherPart) {
     }
 }
 
+// A plan has moved the VIP to another share since the flow was opened, and this gateway has no role in the
+// share of the SNAT address.
+TEST_F(TakeOver, TakesAnAddressWithWhichItOpensNoFlow) {
+    const IpAddr former = IpAddr::v4(198, 51, 200, 3);
+    const auto in_share = [&](nat::PortPart part) {
+        return VirtualGateway::Options{
+            .more_snat = {{.address = former, .egress = {}, .group = 1, .part = part}}};
+    };
+    VirtualGateway one(in_share(nat::PortPart::Primary));
+    VirtualGateway other(in_share(nat::PortPart::None));
+    TestService service = web();
+    service.snat_group = 1;
+    one.publish({service});
+    other.publish({web()});
+    store_of(other);
+    const conn::Connection copy = open(one, client_key());
+    ASSERT_EQ(copy.reverse.destination, former);
+    ASSERT_TRUE(store->put(copy).is_set());
+    expect_same(one, other, copy.forward);
+    expect_same(one, other, copy.reverse);
+    expect_counts(other, 1, 0);
+    const conn::Connection next = open(other, client_key(Protocol::Tcp, IpFamily::V4, 41'000));
+    EXPECT_NE(next.reverse.destination, former);
+}
+
 // The owner refuses the copy, and hands the packet back to the worker that may open a flow for it.
 TEST_F(TakeOver, HandsBackWhatTheOwnerRefuses) {
     const TestService before = {
