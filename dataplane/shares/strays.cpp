@@ -12,14 +12,14 @@ Strays::Strays(Parts parts) : parts_(std::move(parts)) {
     PENSTOCK_ASSERT(parts_.shares.size() == parts_.map.shares());
 }
 
-std::optional<Strays::Order> Strays::of_snat(const IpAddr& address, L4Port port) const noexcept {
+std::optional<Strays::Candidates> Strays::of_snat(const IpAddr& address, L4Port port) const noexcept {
     const auto found = parts_.snat.find(address);
     if (found == parts_.snat.end()) {
         return std::nullopt;
     }
     const auto [primary, heir] = parts_.shares[found->second];
     const bool is_heirs = (nat::ports_in_block(nat::PortPart::Heir) >> port % 64 & 1) != 0;
-    return is_heirs ? Order{found->second, {heir, primary}} : Order{found->second, {primary, heir}};
+    return is_heirs ? Candidates{found->second, {heir, primary}} : Candidates{found->second, {primary, heir}};
 }
 
 }  // namespace penstock::shares

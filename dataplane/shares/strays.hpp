@@ -46,29 +46,29 @@ class Strays {
 
     // The gateways that may serve a packet, the preferred one first. The first one that can take the packet
     // is used.
-    struct Order {
+    struct Candidates {
         uint8_t share = 0;
         std::array<GatewayNumber, 2> gateways{kNone, kNone};
         bool is_spread = false;  // any gateway gets such packets, while all of them are well
-        bool operator==(const Order&) const = default;
+        bool operator==(const Candidates&) const = default;
     };
     // Of packets to the VIPs of a share; both kNone: there is no such share.
-    [[nodiscard]] Order of_share(uint8_t share) const noexcept {
+    [[nodiscard]] Candidates of_share(uint8_t share) const noexcept {
         return share < parts_.shares.size()
-                   ? Order{share, {parts_.shares[share].primary, parts_.shares[share].heir}}
-                   : Order{share};
+                   ? Candidates{share, {parts_.shares[share].primary, parts_.shares[share].heir}}
+                   : Candidates{share};
     }
     // Of a packet from `client` to a VIP.
-    [[nodiscard]] Order of_vip(const IpAddr& vip, const IpAddr& client) const noexcept {
+    [[nodiscard]] Candidates of_vip(const IpAddr& vip, const IpAddr& client) const noexcept {
         const bool is_spread = parts_.map.is_spread(vip);
-        Order order =
+        Candidates candidates =
             of_share(is_spread ? parts_.map.share_of_spread(vip, client) : parts_.map.share_of(vip));
-        order.is_spread = is_spread;
-        return order;
+        candidates.is_spread = is_spread;
+        return candidates;
     }
     // Of a packet to `port` of a SNAT address: the gateway that opens flows with the port is the first.
     // Empty: the address is not one of a share.
-    [[nodiscard]] std::optional<Order> of_snat(const IpAddr& address, L4Port port) const noexcept;
+    [[nodiscard]] std::optional<Candidates> of_snat(const IpAddr& address, L4Port port) const noexcept;
 
     // nat::SnatAddress::group of a new flow of a client of a spread VIP.
     [[nodiscard]] uint8_t snat_group(const IpAddr& vip, const IpAddr& client) const noexcept {

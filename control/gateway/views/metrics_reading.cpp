@@ -87,7 +87,7 @@ std::vector<std::pair<std::string, bool>> read_stray_targets(const config::Snaps
          gateway = snapshot.strays->gateway(++number)) {
         if (gateway->name != own) {
             const bool is_reached =
-                pipeline::stray_target(snapshot, *gateway) == pipeline::StrayTarget::Reached;
+                pipeline::stray_state(snapshot, *gateway) == pipeline::StrayState::Reached;
             out.emplace_back(gateway->name, is_reached);
         }
     }

@@ -69,12 +69,13 @@ void add_strays(const config::Snapshot& snapshot, const GatewayShares& own,
         const shares::Strays::Gateway& gateway = *strays.gateway(number);
         const auto planned = gateways.find(gateway.name);
         if (planned != gateways.end() && gateway.name != own.gateway_name()) {
-            planned->second->set_strays(to_string(pipeline::stray_target(snapshot, gateway)));
+            planned->second->set_strays(to_string(pipeline::stray_state(snapshot, gateway)));
         }
     }
     for (v1::Share& share : *out.mutable_shares()) {
-        const auto way = pipeline::stray_way(snapshot, strays.of_share(static_cast<uint8_t>(share.number())));
-        share.set_strays(way ? strays.gateway(way->gateway)->name : "here");
+        const auto next =
+            pipeline::stray_hop(snapshot, strays.of_share(static_cast<uint8_t>(share.number())));
+        share.set_strays(next ? strays.gateway(next->gateway)->name : "here");
     }
 }
 

@@ -27,52 +27,52 @@ bool has_failed(const route::RouteTable& routes, const route::Hop& hop) noexcept
            routes.neighbours()[hop.neighbour_index].state == route::NeighbourState::Failed;
 }
 
-StrayTarget examine(const config::Snapshot& snapshot, const Strays::Gateway& gateway,
-                    const route::Hop* hop) noexcept {
+StrayState examine(const config::Snapshot& snapshot, const Strays::Gateway& gateway,
+                   const route::Hop* hop) noexcept {
     if (!gateway.takes_strays) {
-        return StrayTarget::Away;
+        return StrayState::Away;
     }
     if (hop == nullptr || !is_on_link(*hop, gateway.link)) {
-        return StrayTarget::NotOnLink;
+        return StrayState::NotOnLink;
     }
-    return has_failed(*snapshot.routes, *hop) ? StrayTarget::Unanswered : StrayTarget::Reached;
+    return has_failed(*snapshot.routes, *hop) ? StrayState::Unanswered : StrayState::Reached;
 }
 
 // Whether the frame has come from the gateway that it would be sent to.
-bool is_from_target(const StrayWay& way, const uint8_t* frame) noexcept {
+bool is_from_target(const StrayHop& next, const uint8_t* frame) noexcept {
     const auto sender = load<MacAddr>(frame + offsetof(packet::EthernetHeader, source));
-    return way.hop->is_usable &&
-           std::equal(sender.bytes.begin(), sender.bytes.end(), way.hop->ethernet_addresses.begin());
+    return next.hop->is_usable &&
+           std::equal(sender.bytes.begin(), sender.bytes.end(), next.hop->ethernet_addresses.begin());
 }
 
-void send_stray(WorkerContext& ctx, Burst& burst, uint32_t i, const StrayWay& way) noexcept {
+void send_stray(WorkerContext& ctx, Burst& burst, uint32_t i, const StrayHop& next) noexcept {
     const packet::Parsed& parsed = burst.parsed[i];
     if (parsed.ttl <= 1) {
         return burst.drop(i, DropReason::StrayTtl);
     }
-    if (!can_go_by(*way.hop, burst.data[i], parsed)) {
-        return send_too_big(ctx, burst, i, way.hop->mtu, Frame::AsArrived);
+    if (!can_go_by(*next.hop, burst.data[i], parsed)) {
+        return send_too_big(ctx, burst, i, next.hop->mtu, Frame::AsArrived);
     }
     packet::pass_hop(burst.data[i], parsed);
-    forward_by(ctx, burst, i, way.hop, ctx.snapshot->strays->gateway(way.gateway)->link, parsed.l3_length);
+    forward_by(ctx, burst, i, next.hop, ctx.snapshot->strays->gateway(next.gateway)->link, parsed.l3_length);
     ctx.count()[stats::Counter::StraysForwarded].add(1);
 }
 
 // Requests the resolution of candidates whose neighbour entry has failed: no packet is sent to them, so
 // nothing else would.
-void request_resolution(WorkerContext& ctx, const Strays::Order& order) noexcept {
+void request_resolution(WorkerContext& ctx, const Strays::Candidates& candidates) noexcept {
     const Strays& strays = *ctx.snapshot->strays;
-    for (const Strays::GatewayNumber number : order.gateways) {
+    for (const Strays::GatewayNumber number : candidates.gateways) {
         const Strays::Gateway* const gateway = strays.gateway(number);
         if (gateway == nullptr || strays.is_self(number)) {
             return;
         }
         const route::Hop* const hop = ctx.snapshot->routes->hop(gateway->link);
-        const StrayTarget target = examine(*ctx.snapshot, *gateway, hop);
-        if (target == StrayTarget::Reached) {
+        const StrayState state = examine(*ctx.snapshot, *gateway, hop);
+        if (state == StrayState::Reached) {
             return;
         }
-        if (target == StrayTarget::Unanswered &&
+        if (state == StrayState::Unanswered &&
             ctx.unheld_asks.ask(UnheldAsks::Kind::Configured, hop->egress, gateway->link,
                                 ctx.owner.client_hash(gateway->link), ctx.now)) {
             ctx.resolve->push({hop->egress, gateway->link});
@@ -81,27 +81,28 @@ void request_resolution(WorkerContext& ctx, const Strays::Order& order) noexcept
 }
 
 // False: the packet is served here.
-bool send_if_stray(WorkerContext& ctx, Burst& burst, uint32_t i, const Strays::Order& order) noexcept {
-    const std::optional<StrayWay> way = stray_way(*ctx.snapshot, order);
-    if (!way || way->gateway != order.gateways[0]) {
-        request_resolution(ctx, order);
+bool send_if_stray(WorkerContext& ctx, Burst& burst, uint32_t i,
+                   const Strays::Candidates& candidates) noexcept {
+    const std::optional<StrayHop> next = stray_hop(*ctx.snapshot, candidates);
+    if (!next || next->gateway != candidates.gateways[0]) {
+        request_resolution(ctx, candidates);
     }
-    if (!way) {
+    if (!next) {
         return false;
     }
-    if (is_from_target(*way, burst.data[i])) {
+    if (is_from_target(*next, burst.data[i])) {
         ctx.count()[stats::Counter::StraysReturned].add(1);
         return false;
     }
-    send_stray(ctx, burst, i, *way);
+    send_stray(ctx, burst, i, *next);
     return true;
 }
 
 // The candidates by the destination alone. `snapshot` has strays.
-std::optional<Strays::Order> gateways_of_destination(const config::Snapshot& snapshot,
-                                                     const packet::FlowKey& key) noexcept {
-    if (auto order = snapshot.strays->of_snat(key.destination, key.destination_port)) {
-        return order;
+std::optional<Strays::Candidates> candidates_of_destination(const config::Snapshot& snapshot,
+                                                            const packet::FlowKey& key) noexcept {
+    if (auto candidates = snapshot.strays->of_snat(key.destination, key.destination_port)) {
+        return candidates;
     }
     return snapshot.services->is_vip(key.destination)
                ? std::optional(snapshot.strays->of_vip(key.destination, key.source))
@@ -114,35 +115,36 @@ bool is_of_host(const config::Snapshot& snapshot, const packet::FlowKey& key) no
 
 }  // namespace
 
-const char* to_string(StrayTarget target) noexcept {
-    switch (target) {
-        case StrayTarget::Reached:
+const char* to_string(StrayState state) noexcept {
+    switch (state) {
+        case StrayState::Reached:
             break;
-        case StrayTarget::Away:
+        case StrayState::Away:
             return "away";
-        case StrayTarget::NotOnLink:
+        case StrayState::NotOnLink:
             return "not on a link";
-        case StrayTarget::Unanswered:
+        case StrayState::Unanswered:
             return "does not answer";
     }
     return "yes";
 }
 
-StrayTarget stray_target(const config::Snapshot& snapshot, const Strays::Gateway& gateway) noexcept {
+StrayState stray_state(const config::Snapshot& snapshot, const Strays::Gateway& gateway) noexcept {
     return examine(snapshot, gateway, snapshot.routes->hop(gateway.link));
 }
 
-std::optional<Strays::Order> gateways_of(const config::Snapshot& snapshot,
-                                         const packet::FlowKey& key) noexcept {
+std::optional<Strays::Candidates> candidates_of(const config::Snapshot& snapshot,
+                                                const packet::FlowKey& key) noexcept {
     if (snapshot.strays == nullptr || is_of_host(snapshot, key)) {
         return std::nullopt;
     }
-    return gateways_of_destination(snapshot, key);
+    return candidates_of_destination(snapshot, key);
 }
 
-std::optional<StrayWay> stray_way(const config::Snapshot& snapshot, const Strays::Order& order) noexcept {
+std::optional<StrayHop> stray_hop(const config::Snapshot& snapshot,
+                                  const Strays::Candidates& candidates) noexcept {
     const Strays& strays = *snapshot.strays;
-    for (const Strays::GatewayNumber number : order.gateways) {
+    for (const Strays::GatewayNumber number : candidates.gateways) {
         if (strays.is_self(number)) {
             return std::nullopt;
         }
@@ -151,8 +153,8 @@ std::optional<StrayWay> stray_way(const config::Snapshot& snapshot, const Strays
             continue;
         }
         const route::Hop* const hop = snapshot.routes->hop(gateway->link);
-        if (examine(snapshot, *gateway, hop) == StrayTarget::Reached) {
-            return StrayWay{number, hop};
+        if (examine(snapshot, *gateway, hop) == StrayState::Reached) {
+            return StrayHop{number, hop};
         }
     }
     return std::nullopt;
@@ -165,8 +167,8 @@ bool may_be_forwarded(const config::Snapshot& snapshot, const packet::FlowKey& k
 }
 
 bool precedes_copies(const config::Snapshot& snapshot, const packet::FlowKey& key) noexcept {
-    const std::optional<Strays::Order> order = gateways_of(snapshot, key);
-    return order && order->is_spread && stray_way(snapshot, *order);
+    const std::optional<Strays::Candidates> candidates = candidates_of(snapshot, key);
+    return candidates && candidates->is_spread && stray_hop(snapshot, *candidates);
 }
 
 bool forward_if_stray(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
@@ -175,10 +177,11 @@ bool forward_if_stray(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {
     if (arrival.note.from_host) {
         return false;
     }
-    const std::optional<Strays::Order> order = gateways_of_destination(*ctx.snapshot, key);
+    const std::optional<Strays::Candidates> candidates = candidates_of_destination(*ctx.snapshot, key);
     // Most packets are those of own shares: they need no further examination.
-    return order && !ctx.snapshot->strays->is_self(order->gateways[0]) && !is_of_host(*ctx.snapshot, key) &&
-           may_be_forwarded(*ctx.snapshot, key, arrival.port) && send_if_stray(ctx, burst, i, *order);
+    return candidates && !ctx.snapshot->strays->is_self(candidates->gateways[0]) &&
+           !is_of_host(*ctx.snapshot, key) && may_be_forwarded(*ctx.snapshot, key, arrival.port) &&
+           send_if_stray(ctx, burst, i, *candidates);
 }
 
 void forward_strays(WorkerContext& ctx, Burst& burst) noexcept {
@@ -200,8 +203,8 @@ bool forward_stray_error(WorkerContext& ctx, Burst& burst, uint32_t i,
         ctx.snapshot->routes->is_local_source(burst.parsed[i].key.source)) {
         return false;
     }
-    const std::optional<Strays::Order> order = gateways_of(*ctx.snapshot, answer);
-    return order && send_if_stray(ctx, burst, i, *order);
+    const std::optional<Strays::Candidates> candidates = candidates_of(*ctx.snapshot, answer);
+    return candidates && send_if_stray(ctx, burst, i, *candidates);
 }
 
 Strays::GatewayNumber stray_gateway_of(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept {
@@ -211,9 +214,9 @@ Strays::GatewayNumber stray_gateway_of(const WorkerContext& ctx, const Burst& bu
         !may_be_forwarded(*ctx.snapshot, parsed.key, burst.arrival[i].port)) {
         return Strays::kNone;
     }
-    const std::optional<Strays::Order> order = gateways_of(*ctx.snapshot, parsed.key);
-    const std::optional<StrayWay> way = order ? stray_way(*ctx.snapshot, *order) : std::nullopt;
-    return way ? way->gateway : Strays::kNone;
+    const std::optional<Strays::Candidates> candidates = candidates_of(*ctx.snapshot, parsed.key);
+    const std::optional<StrayHop> next = candidates ? stray_hop(*ctx.snapshot, *candidates) : std::nullopt;
+    return next ? next->gateway : Strays::kNone;
 }
 
 void forward_stray_fragment(WorkerContext& ctx, Burst& burst, uint32_t i,
@@ -222,7 +225,7 @@ void forward_stray_fragment(WorkerContext& ctx, Burst& burst, uint32_t i,
     const Strays* const strays = ctx.snapshot->strays.get();
     const Strays::Gateway* const to = strays == nullptr ? nullptr : strays->gateway(gateway);
     const route::Hop* const hop = to == nullptr ? nullptr : ctx.snapshot->routes->hop(to->link);
-    if (to == nullptr || examine(*ctx.snapshot, *to, hop) != StrayTarget::Reached) {
+    if (to == nullptr || examine(*ctx.snapshot, *to, hop) != StrayState::Reached) {
         return burst.drop(i, DropReason::Fragment);
     }
     send_stray(ctx, burst, i, {gateway, hop});

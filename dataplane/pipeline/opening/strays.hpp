@@ -19,8 +19,8 @@ namespace penstock::pipeline {
 
 // The candidates for a packet from outside with this key. Empty: strays are not forwarded, the destination
 // belongs to no share or to Linux, or the source is an address of this host.
-[[nodiscard]] std::optional<shares::Strays::Order> gateways_of(const config::Snapshot& snapshot,
-                                                               const packet::FlowKey& key) noexcept;
+[[nodiscard]] std::optional<shares::Strays::Candidates> candidates_of(const config::Snapshot& snapshot,
+                                                                      const packet::FlowKey& key) noexcept;
 
 // nat::SnatAddress::group of a new flow from `client` to `frontend`.
 [[nodiscard]] inline uint8_t snat_group_of(const config::Snapshot& snapshot, const lb::FrontendRow& frontend,
@@ -32,25 +32,25 @@ namespace penstock::pipeline {
 }
 
 // Whether strays go to a gateway.
-enum class StrayTarget : uint8_t {
+enum class StrayState : uint8_t {
     Reached,
     Away,        // Strays::Gateway::takes_strays is false
     NotOnLink,   // Linux has no route to its link address, or a route through a router
     Unanswered,  // it does not answer ARP or NDP
 };
 // "yes", "away", "not on a link", "does not answer"
-[[nodiscard]] const char* to_string(StrayTarget target) noexcept;
-[[nodiscard]] StrayTarget stray_target(const config::Snapshot& snapshot,
-                                       const shares::Strays::Gateway& gateway) noexcept;
+[[nodiscard]] const char* to_string(StrayState state) noexcept;
+[[nodiscard]] StrayState stray_state(const config::Snapshot& snapshot,
+                                     const shares::Strays::Gateway& gateway) noexcept;
 
-struct StrayWay {
+struct StrayHop {
     shares::Strays::GatewayNumber gateway = shares::Strays::kNone;
     const route::Hop* hop = nullptr;  // its next hop is the link address of the gateway
 };
-// Empty: the packet is served here. This gateway is the first of `order` that can take it, or none can.
+// Empty: the packet is served here. This gateway is the first of `candidates` that can take it, or none can.
 // `snapshot` has strays.
-[[nodiscard]] std::optional<StrayWay> stray_way(const config::Snapshot& snapshot,
-                                                const shares::Strays::Order& order) noexcept;
+[[nodiscard]] std::optional<StrayHop> stray_hop(const config::Snapshot& snapshot,
+                                                const shares::Strays::Candidates& candidates) noexcept;
 
 // Whether the source of a packet with this key may arrive on the port (reverse_path.hpp): the gateway that
 // gets a stray cannot examine it. Replies to SNAT addresses are not examined.

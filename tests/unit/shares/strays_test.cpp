@@ -25,7 +25,7 @@ Strays strays(ShareMap map) {
 TEST(Strays, LeadFromAVipToItsGateways) {
     const Strays some = strays(ShareMap(4, {{Prefix::host(kVip), 3}}));
     const IpAddr client = IpAddr::v4(192, 0, 2, 1);
-    EXPECT_EQ(some.of_vip(kVip, client), (Strays::Order{3, {2, Strays::kNone}}));
+    EXPECT_EQ(some.of_vip(kVip, client), (Strays::Candidates{3, {2, Strays::kNone}}));
     EXPECT_TRUE(some.is_self(1));
     EXPECT_FALSE(some.is_self(Strays::kNone));
     EXPECT_EQ(some.gateway(2)->name, "c");
@@ -37,9 +37,10 @@ TEST(Strays, LeadFromASnatPortToTheGatewayThatUsesIt) {
     const Strays some = strays(ShareMap(4, {}));
     EXPECT_EQ(some.of_snat(kVip, 1'024), std::nullopt);
     for (uint32_t port = 1'024; port < 65'536; ++port) {
-        const auto order = some.of_snat(kSnat, static_cast<L4Port>(port));
-        const Strays::Order expected = port % 8 == 7 ? Strays::Order{0, {1, 0}} : Strays::Order{0, {0, 1}};
-        ASSERT_EQ(order, expected) << port;
+        const auto candidates = some.of_snat(kSnat, static_cast<L4Port>(port));
+        const Strays::Candidates expected =
+            port % 8 == 7 ? Strays::Candidates{0, {1, 0}} : Strays::Candidates{0, {0, 1}};
+        ASSERT_EQ(candidates, expected) << port;
     }
 }
 

@@ -37,16 +37,16 @@ TEST(ShareStrays, GoToTheGatewaysOfThePlan) {
     const GatewayShares own = at("edge-2");
     const auto strays = strays_of(&own, [](const std::string& gateway) { return gateway != "edge-3"; });
     ASSERT_NE(strays, nullptr);
-    EXPECT_EQ(strays->of_vip(kVip0, kClient), (Strays::Order{0, {0, 1}}));
-    EXPECT_EQ(strays->of_vip(kVip1, kClient), (Strays::Order{1, {1, 2}}));
+    EXPECT_EQ(strays->of_vip(kVip0, kClient), (Strays::Candidates{0, {0, 1}}));
+    EXPECT_EQ(strays->of_vip(kVip1, kClient), (Strays::Candidates{1, {1, 2}}));
     EXPECT_TRUE(strays->is_self(1));
     EXPECT_EQ(*strays->gateway(0), (Strays::Gateway{"edge-1", IpAddr::v4(10, 0, 0, 1), true}));
     EXPECT_FALSE(strays->gateway(1)->takes_strays) << "this gateway";
     EXPECT_FALSE(strays->gateway(2)->takes_strays);
     EXPECT_EQ(strays->gateway(2)->link, IpAddr::parse("2001:db8::3").value());
     const IpAddr snat = IpAddr::v4(198, 51, 100, 1);
-    EXPECT_EQ(strays->of_snat(snat, 1'024), (Strays::Order{0, {0, 1}}));
-    EXPECT_EQ(strays->of_snat(snat, 1'031), (Strays::Order{0, {1, 0}}));
+    EXPECT_EQ(strays->of_snat(snat, 1'024), (Strays::Candidates{0, {0, 1}}));
+    EXPECT_EQ(strays->of_snat(snat, 1'031), (Strays::Candidates{0, {1, 0}}));
 }
 
 TEST(ShareStrays, AreForwardedOnlyIfThePlanHasTheLine) {
