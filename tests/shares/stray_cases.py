@@ -24,6 +24,8 @@ def strays_of_share(gateway, number=0):
 def until_strays_go(lab):
     for gateway in (lab.gateway, lab.second):
         until("strays go to the other gateway", lambda gateway=gateway: peer_of(gateway).get("strays") == "yes", patience_s=60)
+        own = next(shown for shown in gateway.json("get", "gateways") if shown["name"] == gateway.name)
+        equal(own.get("strays", ""), "", "strays to the gateway itself")
 
 
 def metric_of(gateway, address):

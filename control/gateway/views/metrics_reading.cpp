@@ -7,7 +7,7 @@
 #include <map>
 
 #include "control/gateway/program/version.hpp"
-#include "dataplane/pipeline/opening/strays.hpp"
+#include "control/gateway/views/stray_states.hpp"
 
 namespace penstock::gateway {
 namespace {
@@ -76,20 +76,10 @@ void read_backends(const Compiled& compiled, const worker::Inspector& inspector,
     out.backends_without_series = without;
 }
 
-std::vector<std::pair<std::string, bool>> read_stray_targets(const config::Snapshot& snapshot,
-                                                             const std::string& own) {
+std::vector<std::pair<std::string, bool>> read_stray_targets(const config::Snapshot& snapshot) {
     std::vector<std::pair<std::string, bool>> out;
-    if (snapshot.strays == nullptr) {
-        return out;
-    }
-    shares::Strays::GatewayNumber number = 0;
-    for (const auto* gateway = snapshot.strays->gateway(number); gateway != nullptr;
-         gateway = snapshot.strays->gateway(++number)) {
-        if (gateway->name != own) {
-            const bool is_reached =
-                pipeline::stray_state(snapshot, *gateway) == pipeline::StrayState::Reached;
-            out.emplace_back(gateway->name, is_reached);
-        }
+    for (const auto& [gateway, state] : stray_states(snapshot)) {
+        out.emplace_back(gateway, state == pipeline::StrayState::Reached);
     }
     return out;
 }
@@ -225,7 +215,7 @@ metrics::Reading read_metrics(const Running& running, size_t backends_max) {
                       .shares = {},
                       .awaiting_fail_back = static_cast<uint64_t>(std::popcount(running.copies->held())),
                       .channels = read_channels(*running.copies, *own),
-                      .stray_targets = read_stray_targets(running.workers.current(), own->gateway_name()),
+                      .stray_targets = read_stray_targets(running.workers.current()),
                       .copies_max = running.copies->capacity(),
                       .copies_taken = running.copies->taken()};
         for (size_t number = 0; number < own->plan().shares.size(); ++number) {

@@ -10,6 +10,7 @@
 #include "control/gateway/shares/gateway_shares.hpp"
 #include "control/gateway/shares/share_copies.hpp"
 #include "control/gateway/views/status_view.hpp"
+#include "control/gateway/views/stray_states.hpp"
 #include "dataplane/pipeline/opening/strays.hpp"
 
 namespace penstock::gateway {
@@ -59,17 +60,15 @@ void add_copies(const ShareCopies& copies, const GatewayShares& own,
 }
 
 // By the snapshot that workers use, which follows the plan.
-void add_strays(const config::Snapshot& snapshot, const GatewayShares& own,
-                const std::map<std::string, v1::PlannedGateway*>& gateways, v1::ListSharesResponse& out) {
+void add_strays(const config::Snapshot& snapshot, const std::map<std::string, v1::PlannedGateway*>& gateways,
+                v1::ListSharesResponse& out) {
     if (snapshot.strays == nullptr) {
         return;
     }
     const shares::Strays& strays = *snapshot.strays;
-    for (shares::Strays::GatewayNumber number = 0; strays.gateway(number) != nullptr; ++number) {
-        const shares::Strays::Gateway& gateway = *strays.gateway(number);
-        const auto planned = gateways.find(gateway.name);
-        if (planned != gateways.end() && gateway.name != own.gateway_name()) {
-            planned->second->set_strays(to_string(pipeline::stray_state(snapshot, gateway)));
+    for (const auto& [gateway, state] : stray_states(snapshot)) {
+        if (const auto planned = gateways.find(gateway); planned != gateways.end()) {
+            planned->second->set_strays(to_string(state));
         }
     }
     for (v1::Share& share : *out.mutable_shares()) {
@@ -138,7 +137,7 @@ v1::ListSharesResponse StatusView::shares() const {
         add_channel(channel, *gateways.at(channel.gateway));
     }
     add_copies(*running_.copies, *own, gateways, out);
-    add_strays(running_.workers.current(), *own, gateways, out);
+    add_strays(running_.workers.current(), gateways, out);
     return out;
 }
 
