@@ -2,7 +2,6 @@
 """Hundreds of long-lived flows: one thread repeatedly sends a little through each of them, and records the
 answering server."""
 import collections
-import functools
 import os
 import select
 import socket
@@ -10,32 +9,16 @@ import sys
 import threading
 import time
 
-from fixture import until
-from lab.network import BACKENDS, inside
+from flow_servers import start_on_backends
+from lab.network import inside
 
 PORT = 9377
 SERVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "naming_echo.py")
 
 
 def start_servers(network):
-    """Starts one server on each backend for all of its addresses; it answers with the address that the client
-    used. Returns when all of them answer."""
-    for role in BACKENDS:
-        network.start(role, [sys.executable, SERVER, str(PORT)], f"{role}-naming.log")
-    for role in BACKENDS:
-        with inside(network.namespace(role)), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
-            client.settimeout(0.5)
-            until(f"the server on {role} answers", functools.partial(_answers, client), 20)
-
-
-def _answers(client):
-    """Checks by UDP, which the server opens last."""
-    try:
-        client.connect(("127.0.0.1", PORT))
-        client.send(b"?")
-        return bool(client.recv(100))
-    except OSError:
-        return False
+    """They answer with the address that the client used."""
+    start_on_backends(network, PORT, lambda role: [sys.executable, SERVER, str(PORT)], "naming")
 
 
 class Flow:

@@ -3,12 +3,11 @@
 backends. The servers answer KeptFlows as well."""
 import json
 import os
-import socket
 import subprocess
 
 from fixture import until
+from flow_servers import start_on_backends
 from kept_flows import PORT
-from lab.network import BACKENDS, inside
 
 
 def program_of(lab):
@@ -16,22 +15,7 @@ def program_of(lab):
 
 
 def start_servers(lab):
-    for role in BACKENDS:
-        lab.network.start(role, [program_of(lab), "serve", role, str(PORT)], f"{role}-flows.log")
-    for role in BACKENDS:
-        with inside(lab.network.namespace(role)), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
-            client.settimeout(0.5)
-            until(f"the server on {role} answers", lambda client=client: _answers(client), 20)
-
-
-def _answers(client):
-    """By UDP, which the server opens last."""
-    try:
-        client.connect(("127.0.0.1", PORT))
-        client.send(b"?")
-        return bool(client.recv(100))
-    except OSError:
-        return False
+    start_on_backends(lab.network, PORT, lambda role: [program_of(lab), "serve", role, str(PORT)], "flows")
 
 
 class ManyFlows:

@@ -3,7 +3,6 @@
 thread sends one byte through each flow every PULSE_S. Each answer names the server and the client's address and
 port as the server sees them. Any change of these is the finding."""
 import collections
-import functools
 import os
 import select
 import socket
@@ -12,29 +11,15 @@ import threading
 import time
 
 from fixture import until
-from lab.network import BACKENDS, family_of, inside
+from flow_servers import start_on_backends
+from lab.network import family_of, inside
 
 PORT = 9378
 SERVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "identity_server.py")
 
 
 def start_servers(network):
-    for role in BACKENDS:
-        network.start(role, [sys.executable, SERVER, role, str(PORT)], f"{role}-identity.log")
-    for role in BACKENDS:
-        with inside(network.namespace(role)), socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as client:
-            client.settimeout(0.5)
-            until(f"the server on {role} answers", functools.partial(_answers, client), 20)
-
-
-def _answers(client):
-    """By UDP, which the server opens last."""
-    try:
-        client.connect(("::1", PORT))
-        client.send(b"?")
-        return bool(client.recv(100))
-    except OSError:
-        return False
+    start_on_backends(network, PORT, lambda role: [sys.executable, SERVER, role, str(PORT)], "identity")
 
 
 class Flow:
