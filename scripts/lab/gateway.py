@@ -56,6 +56,10 @@ class Gateway:
     def name(self):
         return self._place.name
 
+    @property
+    def role(self):
+        return self._place.role
+
     # Commands that an operator types to reach this gateway.
     @property
     def address(self):

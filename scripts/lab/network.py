@@ -106,15 +106,20 @@ class Network:
             self.ip("switch", f"link set {port} master br0")
 
     def add_second_gateway(self, external_ip):
-        """Adds a second gateway. The client reaches it under this address. It forwards to the same backends;
-        they send replies for the client's other address through it."""
-        self.add("gateway-2")
-        self.join("gateway-2", "gw-up", "client", "eth1")
-        self.join("gateway-2", "gw-cl", "switch", "to-gateway-2")
-        self.ip("switch", "link set to-gateway-2 master br0")
-        self.ip("client", f"address add {SECOND_CLIENT}/24 dev eth1\nroute add {external_ip}/32 via {SECOND_UPLINK}")
-        for role in BACKENDS:
-            self.ip(role, f"route add {SECOND_CLIENT}/32 via {SECOND_CLUSTER}")
+        """Adds a second gateway. The client reaches it under this address."""
+        self.add_gateway("gateway-2", "eth1", SECOND_CLIENT, SECOND_CLUSTER)
+        self.ip("client", f"route add {external_ip}/32 via {SECOND_UPLINK}")
+
+    def add_gateway(self, role, interface, client, cluster):
+        """Adds a gateway with a wire of its own to the client, which has an interface and an address there. It forwards
+        to the same backends; they send replies for this address through it."""
+        self.add(role)
+        self.join(role, "gw-up", "client", interface)
+        self.join(role, "gw-cl", "switch", f"to-{role}")
+        self.ip("switch", f"link set to-{role} master br0")
+        self.ip("client", f"address add {client}/24 dev {interface}")
+        for backend in BACKENDS:
+            self.ip(backend, f"route add {client}/32 via {cluster}")
 
     def ip(self, role, batch):
         return command("ip", "-n", self.namespace(role), "-batch", "-", stdin=batch + "\n")

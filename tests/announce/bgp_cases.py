@@ -41,6 +41,20 @@ def start(lab, *objects, announcer="frr", router="frr", peers=None, options=(), 
     lab.announcer.until_established()
 
 
+def start_beside(lab, gateway, autonomous_system, uplink, client, bfd=False, **of_bfd):
+    """Starts one more gateway, with a penstock-sync and a routing daemon of its own. Returns the daemon. client: address of
+    the router on the gateway's wire."""
+    lab.run.reserve_hugepages(gateway.memory_mb)
+    gateway.start_daemon()
+    lab.network.start(gateway.role, [gateway.program("penstock-sync"), "--manifests", lab.manifests, "--gateway", gateway.address,
+                                     "--allowed-external-cidrs", gw.ALLOWED_EXTERNAL_CIDRS, "--listen", "off", "--http", "off"],
+                      f"penstock-sync-{gateway.name}.log")
+    daemon = Frr(lab, gateway.role, uplink, autonomous_system, {client: ROUTER_AS}, bfd, **of_bfd)
+    daemon.start(announces=True)
+    daemon.until_established()
+    return daemon
+
+
 def is_learned(routes, vips, via):
     return set(routes) == set(vips) and (not via or set(routes.values()) == {via})
 
@@ -235,16 +249,9 @@ def a_drain_moves_the_vip_to_another_gateway_PRESENCE003(lab):
     second.more_options = ["--vip-presence", "routes"]
     start(lab, service("web", 80, ingress_ips=[LB_IP]), endpoints("web"),
           peers={net.UPLINK: GATEWAY_AS, net.SECOND_UPLINK: SECOND_AS})
-    lab.network.add_second_gateway(LB_IP)
-    lab.network.ip("client", f"route del {LB_IP}/32 via {net.SECOND_UPLINK}")
+    lab.network.add_gateway("gateway-2", "eth1", net.SECOND_CLIENT, net.SECOND_CLUSTER)
     until_learned(lab, LB_IP, via=net.UPLINK)
-    lab.run.reserve_hugepages(second.memory_mb)
-    second.start_daemon()
-    lab.network.start("gateway-2", [second.program("penstock-sync"), "--manifests", lab.manifests, "--gateway", second.address, "--listen", "off",
-                                    "--http", "off"], "penstock-sync-2.log")
-    beside = Frr(lab, "gateway-2", net.SECOND_UPLINK, SECOND_AS, {net.SECOND_CLIENT: ROUTER_AS})
-    beside.start(announces=True)
-    beside.until_established()
+    start_beside(lab, second, SECOND_AS, net.SECOND_UPLINK, net.SECOND_CLIENT)
     until("the second gateway serves the VIP", lambda: any(status.get("listening") for status in second.services().values()), patience_s=60)
     requests = Requests(lab, LB_IP)
     half = TOTAL_REQUESTS // 2

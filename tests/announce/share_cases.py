@@ -3,8 +3,7 @@
 import os
 import signal
 
-from bgp_cases import GATEWAY_AS, ROUTER_AS, SECOND_AS, SLICES, start, until_learned
-from daemons import Frr
+from bgp_cases import GATEWAY_AS, SECOND_AS, SLICES, start, start_beside, until_learned
 from fixture import LB_IP, case, check, equal, until
 from lab import gateway as gw
 from lab import network as net
@@ -42,15 +41,8 @@ def begin(lab, has_snat=False):
     start(lab, service("web", 80, ingress_ips=[LB_IP, OTHER_VIP]), *SLICES[:1],
           peers={net.UPLINK: GATEWAY_AS, net.SECOND_UPLINK: SECOND_AS},
           options=["--shares", lab.plan.path])
-    lab.network.add_second_gateway(LB_IP)
-    lab.network.ip("client", f"route del {LB_IP}/32 via {net.SECOND_UPLINK}")
-    lab.run.reserve_hugepages(lab.second.memory_mb)
-    lab.second.start_daemon()
-    lab.network.start("gateway-2", [lab.second.program("penstock-sync"), "--manifests", lab.manifests, "--gateway", lab.second.address,
-                                    "--listen", "off", "--http", "off"], "penstock-sync-2.log")
-    beside = Frr(lab, "gateway-2", net.SECOND_UPLINK, SECOND_AS, {net.SECOND_CLIENT: ROUTER_AS})
-    beside.start(announces=True)
-    beside.until_established()
+    lab.network.add_gateway("gateway-2", "eth1", net.SECOND_CLIENT, net.SECOND_CLUSTER)
+    start_beside(lab, lab.second, SECOND_AS, net.SECOND_UPLINK, net.SECOND_CLIENT)
     until_via(lab, with_snat({LB_IP: net.UPLINK, OTHER_VIP: net.SECOND_UPLINK}) if has_snat
               else {LB_IP: net.UPLINK, OTHER_VIP: net.SECOND_UPLINK})
 

@@ -11,8 +11,8 @@ import functools
 import os
 import signal
 
-from bgp_cases import GATEWAY_AS, ROUTER_AS, SECOND_AS, start
-from daemons import Frr, frr_data_plane
+from bgp_cases import GATEWAY_AS, SECOND_AS, start, start_beside
+from daemons import frr_data_plane
 from fixture import LB_IP, until
 from kept_flows import PORT
 from lab import gateway as gw
@@ -112,24 +112,16 @@ def bring_up(lab, options_of_first, bfd=True, detect_ms=150, faults=False, has_n
     start(lab, *objects(), peers={net.UPLINK: GATEWAY_AS, net.SECOND_UPLINK: SECOND_AS}, options=options_of_first, bfd=bfd,
           detect_ms=detect_ms)
     start_servers(lab)
-    lab.run.reserve_hugepages(lab.second.memory_mb)
-    lab.second.start_daemon()
+    start_beside(lab, lab.second, SECOND_AS, net.SECOND_UPLINK, net.SECOND_CLIENT, bfd, detect_ms=detect_ms)
     route_to_other_uplink(lab)
     lab.network.ip("gateway-2", f"route add {net.CLIENT}/32 via {net.SECOND_CLIENT}")
-    lab.network.start("gateway-2", [lab.second.program("penstock-sync"), "--manifests", lab.manifests, "--gateway", lab.second.address,
-                                    "--allowed-external-cidrs", gw.ALLOWED_EXTERNAL_CIDRS, "--listen", "off", "--http", "off"],
-                      "penstock-sync-2.log")
-    lab.beside = Frr(lab, "gateway-2", net.SECOND_UPLINK, SECOND_AS, {net.SECOND_CLIENT: ROUTER_AS}, bfd, detect_ms)
-    lab.beside.start(announces=True)
-    lab.beside.until_established()
     until(f"the router detects a loss within {detect_ms} ms", lambda: lab.router.bfd_detection_ms() == dict.fromkeys(
         (net.UPLINK, net.SECOND_UPLINK), detect_ms), patience_s=60)
 
 
 def build_network(lab, faults=False):
     type(lab).build_network(lab)
-    lab.network.add_second_gateway(LB_IP)
-    lab.network.ip("client", f"route del {LB_IP}/32 via {net.SECOND_UPLINK}")
+    lab.network.add_gateway("gateway-2", "eth1", net.SECOND_CLIENT, net.SECOND_CLUSTER)
     if faults:
         lab.wire = Wire(lab.network)
     else:
