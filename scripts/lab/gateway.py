@@ -4,6 +4,7 @@ operator starts them."""
 import dataclasses
 import json
 import os
+import signal
 import subprocess
 import time
 
@@ -98,6 +99,10 @@ class Gateway:
         self.daemon = self._network.start(self._place.role, self.daemon_words(), self._place.log)
         self._until("penstockd answers", lambda: self.ctl("get", "ports").returncode == 0, self.daemon, self._place.log)
 
+    def end_daemon(self, how=signal.SIGKILL):
+        self.daemon.send_signal(how)
+        self.daemon.wait()
+
     def start_sync(self, manifests):
         self.sync = self._network.start(self._place.role, self.sync_words(manifests), "penstock-sync.log")
 
@@ -133,6 +138,10 @@ class Gateway:
     def sync_status(self):
         """The status of penstock-sync."""
         return self.json("--sync-server", self.sync_address, "get", "sync")
+
+    def drops(self):
+        """Packets by reason."""
+        return {row["reason"]: int(row["packets"]) for row in self.json("stats")["drops"]}
 
     def services(self):
         """The ServiceStatus of each service port, by key: {"default/my-service:web/tcp": ServiceStatus}"""

@@ -115,8 +115,7 @@ class SilentLink:
 class KilledGateway:
     @staticmethod
     def cut(lab):
-        os.kill(lab.gateway.daemon.pid, signal.SIGKILL)
-        lab.gateway.daemon.wait()
+        lab.gateway.end_daemon()
 
     @staticmethod
     def mend(lab):
@@ -158,8 +157,7 @@ def bfd_ends_the_routes_of_a_lost_gateway_PRESENCE002(lab):
 def a_gateway_that_dies_is_withdrawn_PRESENCE002(lab):
     start(lab, web(), *SLICES, announcer=lab.variant["announcer"])
     until_learned(lab, LB_IP, VIP_6)
-    os.kill(lab.gateway.daemon.pid, signal.SIGKILL)
-    lab.gateway.daemon.wait()
+    lab.gateway.end_daemon()
     # The twin ends with the process, and with it the session: the router's hold time of 3 s ends the routes.
     gone_ms = until_learned(lab)
     lab.remarks.append(f"gone from the router after {gone_ms:.0f} ms, with a hold time of 3 s")

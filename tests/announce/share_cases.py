@@ -3,7 +3,7 @@
 import os
 import signal
 
-from bgp_cases import GATEWAY_AS, SECOND_AS, SLICES, start, start_beside, until_learned
+from bgp_cases import GATEWAY_AS, SECOND_AS, SLICES, start, start_beside
 from fixture import LB_IP, case, check, equal, until
 from lab import gateway as gw
 from lab import network as net
@@ -74,8 +74,7 @@ def each_vip_has_a_primary_and_an_heir_PRESENCE002(lab):
     exposed = lab.network.run("gateway", "curl", "-s", "http://127.0.0.1:9105/metrics").stdout
     check('penstock_share_role{share="1",role="heir"} 1\n' in exposed, "metric of the role")
 
-    os.kill(lab.gateway.daemon.pid, signal.SIGKILL)
-    lab.gateway.daemon.wait()
+    lab.gateway.end_daemon()
     lost_ms = until_via(lab, {LB_IP: net.SECOND_UPLINK, OTHER_VIP: net.SECOND_UPLINK})
     equal(lab.get(LB_IP).status, 200, "a request to the VIP of the lost gateway")
     lab.gateway.start_daemon()
@@ -112,8 +111,7 @@ def flows_of_a_share_have_its_snat_address_at_both_gateways_NAT002_PRESENCE002(l
     equal((first["snat"], first["served"], first["announced"]), ([SNAT[LB_IP]], 1, 1), "share 0 at the first gateway")
     equal((second["snat"], second["served"], second["announced"]), ([SNAT[OTHER_VIP]], 1, 1), "share 1 at the first gateway")
 
-    os.kill(lab.gateway.daemon.pid, signal.SIGKILL)
-    lab.gateway.daemon.wait()
+    lab.gateway.end_daemon()
     lost_ms = until_served_by({LB_IP: net.SECOND_UPLINK, OTHER_VIP: net.SECOND_UPLINK})
     check_sources(LB_IP, "heir", SECOND)
     check_sources(OTHER_VIP, "primary", SECOND)

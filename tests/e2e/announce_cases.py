@@ -2,8 +2,6 @@
 """VIPs announced as kernel routes (--vip-presence routes). The client's namespace is the router: it has static
 routes to the VIPs, so that each case can follow packets and kernel routes apart."""
 import json
-import os
-import signal
 import time
 
 from fixture import VIP, VIP2, VIP_6, case, check, equal, until
@@ -75,8 +73,7 @@ def a_lost_link_a_crash_and_a_stop_withdraw_the_routes_PRESENCE002(lab):
     lab.remarks.append(f"withdrawn {(monitor.changes[0][0] - down_at) * 1000:.0f} ms after the command that took the link down")
     lab.network.ip("client", "link set eth0 up")
     becomes(lab, (VIP, "uplink0", 100))
-    os.kill(lab.gateway.daemon.pid, signal.SIGKILL)
-    lab.gateway.daemon.wait()
+    lab.gateway.end_daemon()
     becomes(lab)
     lab.gateway.start_daemon()
     becomes(lab, (VIP, "uplink0", 100))

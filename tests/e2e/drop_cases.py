@@ -15,7 +15,7 @@ def udp_service():
 
 
 def drops(lab):
-    return {row["reason"]: int(row["packets"]) for row in lab.gateway.json("stats")["drops"]}
+    return lab.gateway.drops()
 
 
 def counter(lab, name):

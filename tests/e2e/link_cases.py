@@ -2,8 +2,6 @@
 """VIPs of the uplink's own subnet for which workers answer ARP and ND (--vip-presence arp): the client's kernel
 resolves them, probes for them, and follows them to another gateway."""
 import json
-import os
-import signal
 import socket
 import struct
 
@@ -186,8 +184,7 @@ def the_vip_moves_to_the_gateway_that_announces_it_PRESENCE004(lab):
     equal(lab.get(VIP_ON_LINK).status, 200, "through the second gateway")
 
     mac = twin_mac(lab)
-    os.kill(second.daemon.pid, signal.SIGKILL)
-    second.daemon.wait()
+    second.end_daemon()
     equal(lab.gateway.ctl("undrain").returncode, 0, "exit code of undrain")
     for vip in vips:
         until(f"the client sends to the first gateway for {vip}", lambda vip=vip: known(lab, vip) == mac, patience_s=15)

@@ -78,7 +78,7 @@ def source_ranges_filter_load_balancer_addresses_only_SRC001_SRC002(lab):
     equal(lab.get(LB_IP).status, 200, "client inside the ranges")
     equal(lab.connection_outcome("203.0.113.21", 80), "silence", "client outside the ranges")
     equal(lab.get(VIP).status, 200, "ExternalIP of the same Service")
-    drops = {row["reason"]: int(row.get("packets", 0)) for row in lab.gateway.json("stats")["drops"]}
+    drops = lab.gateway.drops()
     check(drops["source_not_allowed"] >= 1, f"source_not_allowed is {drops['source_not_allowed']}")
 
 

@@ -24,7 +24,7 @@ def log_lines(lab, *words):
 
 
 def drops_of(lab):
-    return {row["reason"]: int(row["packets"]) for row in lab.gateway.json("stats")["drops"]}
+    return lab.gateway.drops()
 
 
 @case(driver=("af_packet", "af_xdp"))

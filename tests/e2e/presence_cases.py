@@ -2,8 +2,6 @@
 """VIPs inside the uplink's own subnet: clients on the link resolve them by ARP and ND, without a route
 (--vip-presence)."""
 import json
-import os
-import signal
 
 from fixture import case, check, equal, until
 from lab import network as net
@@ -209,8 +207,7 @@ def what_the_operator_put_on_the_twin_stays_and_a_crash_leaves_nothing_LB018(lab
 
     lab.apply(web(vips=[VIP_ON_LINK]), endpoints("web"))
     becomes_present(lab)
-    os.kill(lab.gateway.daemon.pid, signal.SIGKILL)
-    lab.gateway.daemon.wait()
+    lab.gateway.end_daemon()
     with inside(lab.network.namespace("gateway")):
         until("the twin has gone with its process", lambda: "uplink0" not in net.command("ip", "link", "show"), patience_s=15)
     lab.gateway.start_daemon()

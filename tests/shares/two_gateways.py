@@ -172,8 +172,7 @@ class Killed:
 
     @staticmethod
     def lose(lab):
-        os.kill(lab.gateway.daemon.pid, signal.SIGKILL)
-        lab.gateway.daemon.wait()
+        lab.gateway.end_daemon()
 
 
 class Frozen:

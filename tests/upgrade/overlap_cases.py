@@ -254,8 +254,7 @@ def twins_end_with_the_process_outside_an_upgrade(lab):
     until("the twins are gone", lambda: not twins(lab), 10)
     lab.gateway.start_daemon()
     check(twins(lab), "there are no twins after a restart")
-    os.kill(lab.gateway.daemon.pid, signal.SIGKILL)
-    lab.gateway.daemon.wait(timeout=20)
+    lab.gateway.end_daemon()
     until("the twins end with the supervisor", lambda: not twins(lab), 10)
     lab.gateway.start_daemon()
 

@@ -60,8 +60,7 @@ def open_flows(lab, flows, long_flows=LONG_FLOWS):
 
 
 def end(lab, how=signal.SIGKILL):
-    lab.gateway.daemon.send_signal(how)
-    lab.gateway.daemon.wait(timeout=20)
+    lab.gateway.end_daemon(how)
 
 
 def restart(lab, how=signal.SIGKILL):

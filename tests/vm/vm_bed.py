@@ -261,8 +261,7 @@ class VmLab(Lab):
         """{reason: packets}, for the reasons with at least one packet. Without the reason that depends on
         time: a packet waits for its next hop for a second, and the guest's kernel and the worker, both
         emulated, may take longer for the neighbour's answer. The client's kernel then sends it again."""
-        return {row["reason"]: int(row["packets"]) for row in self.gateway.json("stats")["drops"]
-                if int(row["packets"]) and row["reason"] != "next_hop_unresolved"}
+        return {reason: packets for reason, packets in self.gateway.drops().items() if packets and reason != "next_hop_unresolved"}
 
     def end(self):
         try:
