@@ -30,6 +30,8 @@ FIRST = Place("gateway", "edge-1", (("gw-up", "uplink0", f"{net.UPLINK}/24,{net.
                                     ("gw-cl", "cluster0", f"{net.CLUSTER}/24,{net.CLUSTER6}/64")))
 SECOND = Place("gateway-2", "edge-2", (("gw-up", "uplink0", f"{net.SECOND_UPLINK}/24"), ("gw-cl", "cluster0", f"{net.SECOND_CLUSTER}/24")),
                "penstockd-2")
+THIRD = Place("gateway-3", "edge-3", (("gw-up", "uplink0", f"{net.THIRD_UPLINK}/24"), ("gw-cl", "cluster0", f"{net.THIRD_CLUSTER}/24")),
+              "penstockd-3")
 
 
 class Gateway:

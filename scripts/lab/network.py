@@ -21,6 +21,10 @@ BACKENDS = {f"backend-{i}": f"10.80.2.{10 + i}" for i in (1, 2, 3)}
 SECOND_CLIENT = "10.80.3.2"
 SECOND_UPLINK = "10.80.3.1"
 SECOND_CLUSTER = "10.80.2.2"
+# The same of a third gateway.
+THIRD_CLIENT = "10.80.4.2"
+THIRD_UPLINK = "10.80.4.1"
+THIRD_CLUSTER = "10.80.2.3"
 
 CLIENT6 = "fd00:80:1::2"
 UPLINK6 = "fd00:80:1::1"

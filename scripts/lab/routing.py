@@ -79,12 +79,16 @@ class Daemon:
     def until_established(self):
         self._until(f"{self._role} has a session with {', '.join(self._peers)}", lambda: self._established() >= len(self._peers))
 
-    def learned(self):
-        """Next hop by prefix, of the routes that a routing daemon has installed in the kernel."""
+    def next_hops(self):
+        """By prefix, of the routes that a routing daemon has installed in the kernel. Several: ECMP."""
         namespace = self._lab.network.namespace(self._role)
         routes = [route for family in ("-4", "-6") for protocol in ("bgp", "bird")
                   for route in json.loads(net.command("ip", "-n", namespace, "-json", family, "route", "show", "proto", protocol) or "[]")]
-        return {route["dst"]: route.get("gateway", "") for route in routes}
+        return {route["dst"]: {hop.get("gateway", "") for hop in route.get("nexthops", [route])} for route in routes}
+
+    def learned(self):
+        """The same, with the next hops as a text."""
+        return {prefix: " ".join(sorted(hops)) for prefix, hops in self.next_hops().items()}
 
     def kill(self):
         for process in self._processes:

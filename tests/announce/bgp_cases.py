@@ -29,13 +29,15 @@ def web(vips=(LB_IP, VIP_6), name="web"):
     return service(name, 80, ingress_ips=list(vips), families=("IPv4", "IPv6"))
 
 
-def start(lab, *objects, announcer="frr", router="frr", peers=None, options=(), bfd=False, **of_bfd):
+def start(lab, *objects, announcer="frr", router="frr", peers=None, options=(), ecmp=False, bfd=False, **of_bfd):
+    """ecmp: of a router by FRR."""
     lab.gateway.more_options = ["--vip-presence", "routes", *options]
     lab.start(*objects)
     for prefix in net.EXTERNAL_RANGES:
         lab.network.ip("client", f"route del {prefix}")
     lab.announcer = DAEMONS[announcer](lab, "gateway", net.UPLINK, GATEWAY_AS, {net.CLIENT: ROUTER_AS}, bfd, **of_bfd)
     lab.router = DAEMONS[router](lab, "client", net.CLIENT, ROUTER_AS, peers or {net.UPLINK: GATEWAY_AS}, bfd, **of_bfd)
+    lab.router.ecmp = ecmp
     lab.router.start(announces=False)
     lab.announcer.start(announces=True)
     lab.announcer.until_established()

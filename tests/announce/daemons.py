@@ -41,6 +41,7 @@ def frr_data_plane(lab, role="gateway"):
 class Frr(Daemon):
     """zebra, bgpd and, with BFD, bfdd."""
     bfdd = None
+    ecmp = False  # as a router: paths of several gateways are used together if their AS paths are equally long
 
     def start(self, announces):
         shutil.chown(self._folder, "frr", "frr")
@@ -64,6 +65,13 @@ class Frr(Daemon):
         if daemon == "bfdd":
             self.bfdd, self._bfdd_options = self._processes[-1], options
 
+    def kill(self):
+        """It leaves its sockets, which start() would take for those of new daemons."""
+        super().kill()
+        for name in os.listdir(self._folder):
+            if name.endswith((".vty", ".api")):
+                os.remove(self._path(name))
+
     def restart_bfdd(self):
         """As after a crash: it leaves its sockets."""
         self.bfdd.send_signal(signal.SIGKILL)
@@ -84,6 +92,8 @@ class Frr(Daemon):
     def _of_router(self):
         lines = ["bfd", " profile gateway", "  transmit-interval 50", "  receive-interval 50"] if self._bfd else []
         lines += [f"router bgp {self._autonomous_system}", " no bgp ebgp-requires-policy", " no bgp network import-check"]
+        if self.ecmp:
+            lines.append(" bgp bestpath as-path multipath-relax")
         for peer, autonomous_system in self._peers.items():
             lines.append(f" neighbor {peer} remote-as {autonomous_system}")
             if self._bfd:

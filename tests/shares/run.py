@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two gateways with copies of each other's connections (--shares, addresses in the plan), an FRR router with BFD, real
+"""Two or three gateways with copies of each other's connections (--shares, addresses in the plan), an FRR router, real
 clients and endpoints. The cases assert that the connections of a lost gateway continue at its heir.
 
 run.py --build DIR [--filter REGEX] [--counts FILE] [--list]
@@ -20,8 +20,10 @@ import runner  # noqa: E402
 from daemons import reason_missing  # noqa: E402
 from fixture import Lab, all_cases  # noqa: E402
 
-import channel_cases, copy_cases, fail_back_cases, many_cases, page_cases, split_cases, stray_cases, upkeep_cases  # noqa: E402,E401
+import channel_cases, copy_cases, fail_back_cases, many_cases, page_cases  # noqa: E402,E401
+import split_cases, stray_cases, three_cases, upkeep_cases  # noqa: E402,E401
 
+ROOMS = (channel_cases, copy_cases, fail_back_cases, many_cases, page_cases, split_cases, stray_cases, three_cases, upkeep_cases)
 CASE_TIMEOUT_S = 300
 
 
@@ -29,7 +31,7 @@ def main():
     options = runner.parser().parse_args()
     suite = runner.Runner(options, CASE_TIMEOUT_S)
     # The cases of other suites are imported with what they share.
-    own = {room.__name__ for room in (channel_cases, copy_cases, fail_back_cases, many_cases, page_cases, split_cases, stray_cases, upkeep_cases)}
+    own = {room.__name__ for room in ROOMS}
     chosen = [case for case in all_cases() if case.function.__module__ in own and suite.chooses(case.name)]
     if options.list:
         print("\n".join(case.name for case in chosen))

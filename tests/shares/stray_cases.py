@@ -36,6 +36,13 @@ def send_by(lab, address, hop):
     lab.network.ip("client", f"route replace {address}/32 via {hop} {PREFERRED}")
 
 
+def rehash(lab, vip, hops, chance):
+    """ECMP of the router for the VIP has other weights in another order, so that many flows get another next hop."""
+    weighted = [f"nexthop via {hop} weight {chance.randint(1, 8)}" for hop in hops]
+    chance.shuffle(weighted)
+    lab.network.ip("client", f"route replace {vip}/32 {PREFERRED} {' '.join(weighted)}")
+
+
 def forwarded(lab):
     return {gateway: counter(gateway, "strays_forwarded") for gateway in (lab.gateway, lab.second)}
 
@@ -91,21 +98,15 @@ def flows_of_a_spread_vip_continue_whatever_the_router_chooses(lab):
     lab.network.ip("gateway", f"route add {CLIENT_NET} via {net.CLIENT}")
     lab.network.ip("gateway-2", f"route add {CLIENT_NET} via {net.SECOND_CLIENT}")
     lab.network.sysctl("client", "ipv4/fib_multipath_hash_policy", 1)
-    chance = random.Random(1)
-
-    def rehash():
-        hops = [f"nexthop via {hop} weight {chance.randint(1, 8)}" for hop in (net.UPLINK, net.SECOND_UPLINK)]
-        chance.shuffle(hops)
-        lab.network.ip("client", f"route replace {LB_IP}/32 {PREFERRED} {' '.join(hops)}")
-
-    rehash()
+    chance, hops = random.Random(1), (net.UPLINK, net.SECOND_UPLINK)
+    rehash(lab, LB_IP, hops, chance)
     flows = KeptFlows(lab)
     for client in CLIENTS:
         flows.open("tcp", True, 4, LB_IP, 80, source=client)
         flows.open("udp", False, 1, LB_IP, 80, source=client)
     with flows:
         for number in range(REHASHES):
-            rehash()
+            rehash(lab, LB_IP, hops, chance)
             flows.until_all_answered()
             equal(flows.findings(), {}, f"flows after {number + 1} re-hashes")
     until_strays_go(lab)

@@ -60,10 +60,10 @@ class Certificates:
                 "--tls-client-ca", self.file("ca.pem")]
 
 
-def objects():
+def objects(vips=(LB_IP, OTHER_VIP)):
     made = []
     for name, protocol in (("kept", "TCP"), ("kept-udp", "UDP")):
-        made += [service(name, 80, protocol=protocol, ingress_ips=[LB_IP, OTHER_VIP]), endpoints(name, port=PORT, protocol=protocol)]
+        made += [service(name, 80, protocol=protocol, ingress_ips=list(vips)), endpoints(name, port=PORT, protocol=protocol)]
     return made
 
 
