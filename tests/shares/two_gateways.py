@@ -137,11 +137,14 @@ def route_to_other_uplink(lab):
 
 
 def return_by_router(lab):
-    """Endpoints send replies to SNAT addresses by the router, which has them from the gateway that announces them."""
+    """Endpoints send replies to SNAT addresses by the router, which has them from the gateway that announces them. While it
+    has no route, for a moment on a busy machine, it drops them: Linux ends a connection that is not accepted yet if it
+    gets an ICMP error."""
     lab.network.join("client", "replies", "switch", "to-client")
     lab.network.ip("switch", "link set to-client master br0")
     lab.network.ip("client", f"address add {REPLY_ROUTER}/24 dev replies")
     lab.network.sysctl("client", "ipv4/ip_forward", 1)
+    lab.network.ip("client", f"route add blackhole {SNAT_ADDRESSES}")
     for role in BACKENDS:
         lab.network.ip(role, f"route add {SNAT_ADDRESSES} via {REPLY_ROUTER}")
 
