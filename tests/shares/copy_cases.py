@@ -38,9 +38,9 @@ def copies_are_those_of_the_primary(lab, at_least=0):
 
 
 @contextlib.contextmanager
-def copied_flows(lab):
-    """The lab of two gateways with 40 TCP and 10 UDP flows, which are copied."""
-    begin(lab)
+def copied_flows(lab, **how):
+    """The lab of two gateways with 40 TCP and 10 UDP flows, which are copied. how: of begin()."""
+    begin(lab, **how)
     flows = KeptFlows(lab)
     open_flows(flows, 40, 10)
     with flows:
