@@ -14,18 +14,26 @@ PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sctp_peer.py")
 PORT, SERVER_PORT, NODE_PORT = 3868, 13868, 30868
 
 
-def diameter(backends=tuple(BACKENDS), families=("IPv4", "IPv6"), **changes):
-    made = service("diameter", PORT, protocol="SCTP", target_port=SERVER_PORT, external_ips=[VIP, VIP_6], families=families, **changes)
+def diameter(backends=tuple(BACKENDS), families=("IPv4", "IPv6"), external_ips=(VIP, VIP_6), **changes):
+    made = service("diameter", PORT, protocol="SCTP", target_port=SERVER_PORT, external_ips=external_ips, families=families, **changes)
     return [made, *(endpoints("diameter", backends, port=SERVER_PORT, protocol="SCTP", family=family) for family in families)]
 
 
 def begin(lab, *objects):
+    skip_without_stack()
+    lab.start(*objects)
+    start_servers(lab)
+
+
+def skip_without_stack():
     probe = subprocess.run([sys.executable, "-c", "import ctypes; ctypes.CDLL('libusrsctp.so.2')"], capture_output=True, check=False)
     if probe.returncode != 0:
         raise Skip("no usrsctp (Debian's libusrsctp2)")
     if os.path.exists("/proc/net/sctp"):
         raise Skip("this kernel has SCTP of its own, which aborts what it does not know")
-    lab.start(*objects)
+
+
+def start_servers(lab):
     for name, address in BACKENDS.items():
         log = f"{name}/sctp.log"
         lab.network.start(name, [sys.executable, PEER, "serve", name, str(SERVER_PORT), address, BACKENDS6[name]], log)
@@ -44,8 +52,8 @@ def states(lab):
 
 
 class HeldAssociation:
-    """An association that stays: `with HeldAssociation(lab, address) as association:`. ask() sends one more
-    message and returns the name of the server that has answered."""
+    """An association that stays: `with HeldAssociation(lab, address) as association:`. `by` is the server, `port` the port
+    of the client. ask() sends one more message and returns the name of the server that has answered."""
 
     def __init__(self, lab, address):
         local = net.CLIENT6 if ":" in address else net.CLIENT
@@ -54,7 +62,8 @@ class HeldAssociation:
                                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def __enter__(self):
-        self.by = self._answer()
+        answer = self._answer()
+        self.by, self.port = answer["by"], answer["local_port"]
         return self
 
     def __exit__(self, *_):
@@ -64,9 +73,9 @@ class HeldAssociation:
     def ask(self):
         self._client.stdin.write("go on\n")
         self._client.stdin.flush()
-        return self._answer()
+        return self._answer()["by"]
 
     def _answer(self):
         said = json.loads(self._client.stdout.readline() or "{}")
         check("by" in said, f"the association: {said.get('error', 'its process has ended')}")
-        return said["by"]
+        return said

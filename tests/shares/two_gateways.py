@@ -104,12 +104,12 @@ def add_second(lab):
     lab.second = gw.Gateway(lab.network, lab.run, lab.gateway.build, place=gw.SECOND)
 
 
-def bring_up(lab, options_of_first, bfd=True, detect_ms=150, faults=False, has_network=False):
+def bring_up(lab, options_of_first, bfd=True, detect_ms=150, faults=False, has_network=False, more_objects=()):
     """Network, servers, gateways and routing daemons. bfd: as of Daemon; "workers" run the sessions of both gateways.
     detect_ms: of BFD. faults: lab.wire is between the two.
     has_network: build_network() was called."""
     lab.build_network = (lambda: None) if has_network else functools.partial(build_network, lab, faults)
-    start(lab, *objects(), peers={net.UPLINK: GATEWAY_AS, net.SECOND_UPLINK: SECOND_AS}, options=options_of_first, bfd=bfd,
+    start(lab, *objects(), *more_objects, peers={net.UPLINK: GATEWAY_AS, net.SECOND_UPLINK: SECOND_AS}, options=options_of_first, bfd=bfd,
           detect_ms=detect_ms)
     start_servers(lab)
     start_beside(lab, lab.second, SECOND_AS, net.SECOND_UPLINK, net.SECOND_CLIENT, bfd, detect_ms=detect_ms)
