@@ -30,31 +30,41 @@ struct Receiver {
     MacAddr mac;
 };
 
-uint16_t store_advertisement(std::span<uint8_t> buffer, const Receiver& to, const IpAddr& target,
-                             const MacAddr& mac, uint32_t flags) noexcept {
-    constexpr uint16_t kBytes = sizeof(NeighbourMessage) + sizeof(LinkAddressOption);
+// From `source` to `to`. `option` follows the message if there is one.
+uint16_t store_message(std::span<uint8_t> buffer, const Receiver& to, const IpAddr& source,
+                       const MacAddr& mac, NeighbourMessage message,
+                       const LinkAddressOption* option) noexcept {
+    const auto bytes = static_cast<uint16_t>(sizeof message + (option != nullptr ? sizeof *option : 0));
     store(buffer.data(), EthernetHeader{to.mac, mac, Be16::from_host(kEtherTypeIpv6)});
     Ipv6Header ip;
-    ip.payload_length = Be16::from_host(kBytes);
+    ip.payload_length = Be16::from_host(bytes);
     ip.next_header = kProtoIcmpv6;
     ip.hop_limit = kLinkHopLimit;
-    ip.source = target.bytes();
+    ip.source = source.bytes();
     ip.destination = to.address.bytes();
     uint8_t* const ip_at = buffer.data() + sizeof(EthernetHeader);
     store(ip_at, ip);
+    uint8_t* const message_at = ip_at + sizeof ip;
+    store(message_at, message);
+    if (option != nullptr) {
+        store(message_at + sizeof message, *option);
+    }
+    message.icmp.checksum = ChecksumSum()
+                                .add_pseudo_header(source, to.address, kProtoIcmpv6, bytes)
+                                .add(ByteView(message_at, bytes))
+                                .checksum();
+    store(message_at, message);
+    return static_cast<uint16_t>(sizeof(EthernetHeader) + sizeof ip + bytes);
+}
+
+uint16_t store_advertisement(std::span<uint8_t> buffer, const Receiver& to, const IpAddr& target,
+                             const MacAddr& mac, uint32_t flags) noexcept {
     NeighbourMessage message;
     message.icmp.type = NeighbourMessage::kAdvertisement;
     message.icmp.rest = Be32::from_host(flags);
     message.target = target.bytes();
-    uint8_t* const message_at = ip_at + sizeof ip;
-    store(message_at, message);
-    store(message_at + sizeof message, LinkAddressOption{.mac = mac});
-    message.icmp.checksum = ChecksumSum()
-                                .add_pseudo_header(target, to.address, kProtoIcmpv6, kBytes)
-                                .add(ByteView(message_at, kBytes))
-                                .checksum();
-    store(message_at, message);
-    return kAdvertisementFrameBytes;
+    const LinkAddressOption option{.mac = mac};
+    return store_message(buffer, to, target, mac, message, &option);
 }
 
 }  // namespace
@@ -95,6 +105,24 @@ uint16_t make_link_announcement(std::span<uint8_t> buffer, const IpAddr& address
     announcement.sender_mac = mac;
     announcement.sender = announcement.target = bytes_of(address);
     return store_arp(buffer, kBroadcast, announcement);
+}
+
+uint16_t make_link_probe(std::span<uint8_t> buffer, const IpAddr& address, const MacAddr& mac) noexcept {
+    PENSTOCK_ASSERT(buffer.size() >= kSolicitationFrameBytes);
+    if (address.is_v4()) {
+        ArpPacket probe;
+        probe.sender_mac = mac;
+        probe.target = bytes_of(address);
+        return store_arp(buffer, kBroadcast, probe);
+    }
+    const IpAddr group = solicited_node_group(address);
+    // RFC 2464, 7.
+    const uint8_t* const low = group.bytes().data() + 12;
+    const MacAddr group_mac{{0x33, 0x33, low[0], low[1], low[2], low[3]}};
+    NeighbourMessage message;
+    message.icmp.type = NeighbourMessage::kSolicitation;
+    message.target = address.bytes();
+    return store_message(buffer, {group, group_mac}, IpAddr(), mac, message, nullptr);
 }
 
 }  // namespace penstock::packet

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames that state which Ethernet address has an IP address: the answer to a query or probe of a host on the
-// link, and the unsolicited announcement.
+// Frames about the Ethernet address of an IP address: the answer to a query or probe of a host on the link,
+// the unsolicited announcement, and the probe that finds out whether a host of the link has an address.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +14,8 @@
 namespace penstock::packet {
 
 inline constexpr uint16_t kArpFrameBytes = sizeof(EthernetHeader) + sizeof(ArpPacket);
+inline constexpr uint16_t kSolicitationFrameBytes =
+    sizeof(EthernetHeader) + sizeof(Ipv6Header) + sizeof(NeighbourMessage);
 inline constexpr uint16_t kAdvertisementFrameBytes =
     sizeof(EthernetHeader) + sizeof(Ipv6Header) + sizeof(NeighbourMessage) + sizeof(LinkAddressOption);
 
@@ -32,5 +34,11 @@ inline constexpr uint16_t kAdvertisementFrameBytes =
 //   IPv6  an unsolicited advertisement to all nodes with the override flag (RFC 4861, 7.2.6)
 uint16_t make_link_announcement(std::span<uint8_t> buffer, const IpAddr& address,
                                 const MacAddr& mac) noexcept;
+
+// Writes to `buffer` the frame to which the host that has `address` answers, sent by `mac` without an address
+// of its own, and returns its length. `buffer` has room for kSolicitationFrameBytes.
+//   IPv4  an ARP probe (RFC 5227, 2.1.1)
+//   IPv6  a solicitation from :: to the address's solicited-node group (RFC 4862, 5.4.2)
+uint16_t make_link_probe(std::span<uint8_t> buffer, const IpAddr& address, const MacAddr& mac) noexcept;
 
 }  // namespace penstock::packet

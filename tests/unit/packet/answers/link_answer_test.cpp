@@ -54,5 +54,19 @@ TEST(LinkAnswer, IsAClaimToWhoReadsIt_PRESENCE006) {
     }
 }
 
+TEST(LinkAnswer, AProbeIsOneToWhoReadsIt_PRESENCE006) {
+    for (const char* vip : {"192.0.2.80", "fd00::80"}) {
+        const IpAddr target = *IpAddr::parse(vip);
+        std::vector<uint8_t> frame(kSolicitationFrameBytes);
+        frame.resize(make_link_probe(frame, target, kMac));
+        Parsed parsed;
+        ASSERT_TRUE(parse(frame, parsed));
+        const LinkMessage read = read_link_message(frame, parsed);
+        EXPECT_EQ(read.kind, Kind::Probe) << vip;
+        EXPECT_EQ(read.target, target);
+        EXPECT_EQ(read.sender_mac, kMac);
+    }
+}
+
 }  // namespace link_answer_test
 }  // namespace penstock::packet
