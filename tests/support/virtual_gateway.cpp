@@ -490,12 +490,15 @@ void VirtualGateway::set_present_vips(const std::vector<IpAddr>& vips) {
     }
     rebuild_routes();
 }
-void VirtualGateway::set_link_vips(const std::vector<IpAddr>& vips) {
+void VirtualGateway::set_link_vips(const std::vector<IpAddr>& vips, const std::vector<IpAddr>& snat) {
     std::vector<route::LinkVip> on_uplink;
     for (const IpAddr& vip : vips) {
         on_uplink.push_back({vip, kUp});
     }
-    snapshot_.link_vips = vips.empty() ? nullptr : std::make_shared<const route::LinkVips>(on_uplink);
+    for (const IpAddr& address : snat) {
+        on_uplink.push_back({address, kUp, true});
+    }
+    snapshot_.link_vips = on_uplink.empty() ? nullptr : std::make_shared<const route::LinkVips>(on_uplink);
     ++snapshot_.generation;
 }
 void VirtualGateway::set_strays(std::shared_ptr<const shares::Strays> strays) {

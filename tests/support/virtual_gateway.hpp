@@ -150,7 +150,8 @@ class VirtualGateway {
     // VIPs on the uplink's twin by VIP presence.
     void set_present_vips(const std::vector<IpAddr>& vips);
     // VIPs on the uplink that workers answer ARP and ND for; empty: none.
-    void set_link_vips(const std::vector<IpAddr>& vips);
+    // `snat`: SNAT addresses of shares among them.
+    void set_link_vips(const std::vector<IpAddr>& vips, const std::vector<IpAddr>& snat = {});
 
     // The meaning of the marks 1, 2, ... until the next publish().
     void set_marks(const std::vector<lb::FrontendTuple>& by_mark);

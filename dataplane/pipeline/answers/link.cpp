@@ -52,8 +52,12 @@ bool is_about_link_vip(const WorkerContext& ctx, const Burst& burst, uint32_t i)
         return false;
     }
     const packet::LinkMessage message = link_message(burst, i);
-    return message.kind != Kind::None && snapshot.link_vips->has(burst.arrival[i].port, message.target) &&
-           snapshot.services->is_vip(message.target) && !snapshot.routes->is_local(message.target);
+    if (message.kind == Kind::None) {
+        return false;
+    }
+    const route::LinkVip* const vip = snapshot.link_vips->find(burst.arrival[i].port, message.target);
+    return vip != nullptr && (vip->is_snat || snapshot.services->is_vip(message.target)) &&
+           !snapshot.routes->is_local(message.target);
 }
 
 void serve_link_message(WorkerContext& ctx, Burst& burst, uint32_t i) noexcept {

@@ -10,7 +10,8 @@
 namespace penstock::pipeline {
 
 // Whether packet i is such a message about a VIP of the port that it arrived on. The VIP must be in the
-// frontend table now, and must not be an address of the host. False for frames that Linux sent.
+// frontend table now, unless it is a SNAT address of a share, and must not be an address of the host. False
+// for frames that Linux sent.
 [[nodiscard]] bool is_about_link_vip(const WorkerContext& ctx, const Burst& burst, uint32_t i) noexcept;
 
 // Packet i is such a message. A query or probe becomes its answer. A claim of another host is counted

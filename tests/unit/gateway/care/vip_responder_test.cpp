@@ -95,7 +95,7 @@ TEST_F(Responder, AnnouncesAVipWhenEveryWorkerAnswersForIt_PRESENCE001_PRESENCE0
     responder.want({kVip6, kVip});
     round(responder);
     ASSERT_NE(asked_, nullptr);
-    EXPECT_TRUE(asked_->has(NicPortId{0}, kVip.address) && asked_->has(NicPortId{1}, kVip6.address));
+    EXPECT_TRUE(asked_->find(NicPortId{0}, kVip.address) && asked_->find(NicPortId{1}, kVip6.address));
     round(responder);
     EXPECT_EQ(times_asked_, 1);
     EXPECT_TRUE(announced_.empty() && responder.present().empty()) << "workers do not answer yet";
@@ -125,7 +125,7 @@ TEST_F(Responder, AVipThatIsNotWantedAnyMoreIsSilentAtOnce_PRESENCE006) {
     now_ += 100ms;
     round(responder);
     EXPECT_EQ(responder.present(), std::vector{kVip6}) << "before the workers have changed";
-    EXPECT_FALSE(asked_->has(NicPortId{0}, kVip.address));
+    EXPECT_FALSE(asked_->find(NicPortId{0}, kVip.address));
     ASSERT_EQ(announced_.size(), 1U);
     EXPECT_EQ(announced_[0].first.address, kVip6.address);
     responder.want({});

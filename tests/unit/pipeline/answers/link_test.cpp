@@ -113,6 +113,14 @@ TEST_F(LinkAnswers, OnlyAnAnnouncedVipOfThisLinkIsAnswered_PRESENCE006) {
     EXPECT_EQ(gateway.count(Counter::ArpReplies), 1U);
 }
 
+TEST_F(LinkAnswers, ASnatAddressOfAShareNeedsNoService_PRESENCE006) {
+    gateway.publish({});
+    gateway.set_link_vips({}, {kVip, kVip6});
+    expect_arp_reply(gateway.send(arp().build()), "no Service has the address");
+    EXPECT_EQ(gateway.send(solicitation().build()).verdict, Verdict::Transmit);
+    EXPECT_EQ(gateway.send(arp().build(), kCluster).verdict, Verdict::Punt) << "another port's link";
+}
+
 TEST_F(LinkAnswers, LinuxResolvesAsBefore_PRESENCE006) {
     ArpFrame own = arp();
     own.target = kUpAddress;
