@@ -148,7 +148,8 @@ struct BfdReading {
 struct ShareReading {
     struct Share {
         size_t number = 0;
-        std::string role;  // of this gateway: "primary" or "heir"
+        std::string role;           // of this gateway: "primary" or "heir"
+        std::optional<bool> holds;  // its workers answer ARP and ND; empty: not on links
     };
     uint64_t plan_version = 0;
     bool has_fault = false;           // the file of the plan is not in force, or the plan is not saved

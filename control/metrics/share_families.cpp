@@ -65,10 +65,17 @@ void add_share_families(const ShareReading& shares, std::vector<prometheus::Metr
                      "1 while the file of the plan of shares is not in force, or the plan is not saved"),
                shares.has_fault ? 1 : 0));
     prometheus::MetricFamily roles = gauge("penstock_share_role", "1: the role of this gateway in a share");
+    prometheus::MetricFamily holds =
+        gauge("penstock_share_holds",
+              "1 while the workers of this gateway answer ARP and ND for the addresses of a share");
     for (const ShareReading::Share& share : shares.shares) {
         add(roles, {{"share", std::to_string(share.number)}, {"role", share.role}}, 1);
+        if (share.holds) {
+            add(holds, {{"share", std::to_string(share.number)}}, *share.holds ? 1 : 0);
+        }
     }
     out.push_back(std::move(roles));
+    out.push_back(std::move(holds));
     out.push_back(single(gauge("penstock_shares_awaiting_fail_back",
                                "shares that this gateway could serve as the primary, and that wait for "
                                "penstockctl fail-back"),

@@ -28,11 +28,15 @@ std::string gateway_text(const v1::ListSharesResponse& shares, const std::string
 }
 
 std::string role_here(const v1::Share& share) {
-    return share.role() == "none" ? "none: other gateways serve the share"
-           : share.held()         ? share.role() + ", which has the copies and awaits penstockctl fail-back"
-           : share.returns()      ? share.role() + ", which returns: it waits for copies of connections" +
-                                   (share.role() == "heir" ? " and for the return of the primary" : "")
-                             : share.role();
+    if (share.role() == "none") {
+        return "none: other gateways serve the share";
+    }
+    return share.role() +
+           (share.held()      ? ", which has the copies and awaits penstockctl fail-back"
+            : share.returns() ? std::string(", which returns: it waits for copies of connections") +
+                                    (share.role() == "heir" ? " and for the return of the primary" : "")
+                              : "") +
+           (share.holds() ? "; its workers answer ARP and ND for the share" : "");
 }
 
 // "complete, for the last time 0.25s ago",

@@ -44,7 +44,10 @@ std::string comma_list(const auto& texts) {
 }
 
 std::string role_text(const v1::Share& share) {
-    return share.role() + (share.held() ? " (awaits fail-back)" : share.returns() ? " (returns)" : "");
+    return share.role() + (share.holds() ? ", holds" : "") +
+           (share.held()      ? " (awaits fail-back)"
+            : share.returns() ? " (returns)"
+                              : "");
 }
 
 }  // namespace

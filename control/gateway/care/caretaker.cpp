@@ -108,6 +108,14 @@ void Caretaker::set_returning(uint64_t returning) {
     look_again();
 }
 
+void Caretaker::set_held(HeldShares held) {
+    {
+        const std::lock_guard lock(mutex_);
+        held_ = std::move(held);
+    }
+    look_again();
+}
+
 std::string Caretaker::vips_withheld() const {
     const std::lock_guard lock(mutex_);
     return vips_withheld_;
@@ -221,6 +229,8 @@ std::optional<Caretaker::Clock::time_point> Caretaker::announce_vips(std::span<c
         const std::lock_guard lock(mutex_);
         facts.shares = shares_;
         facts.returning = returning_;
+        facts.held = held_;
+        facts.has_configuration = options_.allow_empty || has_state_;
     }
     return announcer_.work(facts, now);
 }

@@ -73,11 +73,13 @@ class Caretaker {
     void set_drained(bool drained);
     [[nodiscard]] bool drained() const noexcept { return drained_; }
 
-    // The shares of several gateways from now on. Only with VIPs announced by routes. Any thread.
+    // The shares of several gateways from now on. Only with VipPresenceMode::Routes and Arp. Any thread.
     // `returning`: those to which the gateway returns (ShareReturn).
     void set_shares(std::shared_ptr<const GatewayShares> shares, uint64_t returning);
     // The plan stays.
     void set_returning(uint64_t returning);
+    // The shares whose addresses workers answer for on links. Any thread.
+    void set_held(HeldShares held);
 
     // The reason why the desired state withholds all VIPs from the link (PRESENCE-005). "" if they are not
     // withheld, or if VIP presence is off. Any thread.
@@ -138,6 +140,7 @@ class Caretaker {
     std::string vips_withheld_;
     std::shared_ptr<const GatewayShares> shares_;
     uint64_t returning_ = 0;
+    HeldShares held_;
 
     // Used by the caretaker's thread only.
     HealthChecks health_checks_;

@@ -112,34 +112,58 @@ bool VipAnnouncer::announce(const Facts& facts, Clock::time_point now) {
     const uint32_t metric = order_.step() == DrainStep::Depreferred ? kDrainMetric
                             : options_.stands_by                    ? kStandByMetric
                                                                     : kServeMetric;
-    answer_on_links(facts, withheld.empty() && metric == kServeMetric, now);
-    return routes_->work(facts.mirror, facts.ports, {metric, withheld, facts.shares, facts.returning}, now);
+    const VipRouteKeeper::Wish wish{metric, withheld, facts.shares, facts.returning};
+    answer_on_links(facts, wish, now);
+    return routes_->work(facts.mirror, facts.ports, wish, now);
 }
 
-// Hosts of a link know no preference: of two gateways that answer, each host uses the one that it heard last.
-// So only a gateway that serves answers.
-void VipAnnouncer::answer_on_links(const Facts& facts, bool serves, Clock::time_point now) {
+// A link has no metric: of two gateways that answer, each host uses the one that it heard last. So only a
+// gateway that serves answers, and of a share only its holder.
+void VipAnnouncer::answer_on_links(const Facts& facts, const VipRouteKeeper::Wish& wish,
+                                   Clock::time_point now) {
     if (!responder_) {
         return;
     }
-    const bool is_planned = planned_for_.compiled == compiled_ && planned_for_.mirror == facts.mirror &&
-                            std::ranges::equal(planned_for_.ports, facts.ports) &&
-                            planned_for_.serves == serves;
-    if (is_planned) {
-        return responder_->work(*facts.mirror, now);
-    }
-    planned_for_ = {compiled_, facts.mirror, {facts.ports.begin(), facts.ports.end()}, serves};
-    std::vector<route::LinkVip> wanted;
-    if (serves) {
-        for (const PlannedVip& vip :
-             plan_link_vips({routes_->served(), options_.routes->twins, facts.ports, *facts.mirror})) {
-            if (vip.port.is_set()) {
-                wanted.push_back({vip.address, vip.port});
+    LinkInputs inputs{.compiled = compiled_,
+                      .mirror = facts.mirror,
+                      .ports = {facts.ports.begin(), facts.ports.end()},
+                      .wish = wish,
+                      .held = facts.held,
+                      .has_configuration = facts.has_configuration};
+    if (inputs != planned_for_) {
+        planned_for_ = std::move(inputs);
+        const bool serves = wish.withheld.empty() && wish.metric == kServeMetric;
+        std::vector<PlannedVip> planned;
+        if (serves) {
+            const std::vector<ServedVip> addresses = routes_->addresses(wish);
+            planned = plan_link_vips({addresses, options_.routes->twins, facts.ports, *facts.mirror});
+        }
+        link_shares_ = serves && facts.has_configuration ? shares_on_links(facts.shares, planned)
+                                                         : LinkShares{.shares = facts.shares};
+        std::vector<route::LinkVip> wanted;
+        for (const PlannedVip& vip : planned) {
+            if (vip.port.is_set() && (facts.shares == nullptr || facts.held.has(vip.address))) {
+                wanted.push_back({vip.address, vip.port, is_snat_of(facts.shares.get(), vip.address)});
             }
         }
+        responder_->want(std::move(wanted));
     }
-    responder_->want(std::move(wanted));
     responder_->work(*facts.mirror, now);
+    report_link_shares();
+}
+
+void VipAnnouncer::report_link_shares() {
+    if (link_shares_.shares == nullptr) {
+        return;
+    }
+    link_shares_.answered = 0;
+    for (const route::LinkVip& vip : responder_->maybe_answered()) {
+        link_shares_.answered |= uint64_t{1} << link_shares_.shares->share_of(vip.address);
+    }
+    if (link_shares_ != reported_link_shares_) {
+        reported_link_shares_ = link_shares_;
+        options_.on_link_shares(link_shares_);
+    }
 }
 
 VipPresenceMode VipAnnouncer::mode() const noexcept {

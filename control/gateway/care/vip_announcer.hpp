@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "control/gateway/care/drain_order.hpp"
+#include "control/gateway/care/link_shares.hpp"
 #include "control/gateway/care/port_faults.hpp"
 #include "control/gateway/care/vip_presence.hpp"
 #include "control/gateway/care/vip_presence_mode.hpp"
@@ -31,6 +32,9 @@ struct VipAnnouncerOptions {
     // With routes: workers answer for the VIPs on the links while they are served at kServeMetric
     // (VipPresenceMode::Arp). With addresses: for those beyond the limit of addresses.
     std::optional<VipResponderOptions> responder;
+    // With routes and a responder, and with a plan of shares: called with each change. The answer is
+    // Facts::held.
+    std::function<void(const LinkShares&)> on_link_shares = [](const LinkShares&) {};
     bool stands_by = false;  // routes have kStandByMetric
     // Packets received for the service ports in `compiled` that have VIPs, since start. Null: unknown.
     std::function<uint64_t(const Compiled& compiled)> vip_packets;
@@ -63,6 +67,9 @@ class VipAnnouncer {
         std::string withheld;  // why no VIP may be announced, the drain excepted; "": no reason
         std::shared_ptr<const GatewayShares> shares = {};  // with routes; null: none
         uint64_t returning = 0;                            // ShareReturn::returning()
+        // With `shares`, workers answer on links only for addresses of these.
+        HeldShares held = {};
+        bool has_configuration = true;  // false: before the first one, no share is held
     };
     // One round. Returns when the next one is needed at the latest; empty: whenever a fact changes.
     std::optional<Clock::time_point> work(const Facts& facts, Clock::time_point now);
@@ -76,7 +83,8 @@ class VipAnnouncer {
 
  private:
     bool announce(const Facts& facts, Clock::time_point now);
-    void answer_on_links(const Facts& facts, bool serves, Clock::time_point now);
+    void answer_on_links(const Facts& facts, const VipRouteKeeper::Wish& wish, Clock::time_point now);
+    void report_link_shares();
     [[nodiscard]] VipPresenceMode mode() const noexcept;
     void update_notices();
     void update_report(const std::shared_ptr<const drivers::MirroredState>& mirror);
@@ -96,8 +104,13 @@ class VipAnnouncer {
         std::shared_ptr<const Compiled> compiled;
         std::shared_ptr<const drivers::MirroredState> mirror;
         std::vector<PortState> ports;
-        bool serves = false;
+        VipRouteKeeper::Wish wish;
+        HeldShares held;
+        bool has_configuration = false;
+        bool operator==(const LinkInputs&) const = default;
     } planned_for_;
+    LinkShares link_shares_;           // by planned_for_; `answered` by responder_
+    LinkShares reported_link_shares_;  // to on_link_shares
     // What report_ was derived from, with addresses.
     std::shared_ptr<const drivers::MirroredState> reported_mirror_;
 

@@ -41,7 +41,7 @@ PlannedVip place(const IpAddr& vip, const VipPlanInputs& inputs) {
         longest = length;
         const NicPortId port{static_cast<uint8_t>(i)};
         plan.port = has_link(inputs.ports, port) ? port : NicPortId();
-        plan.reason = plan.port.is_set() ? "" : "the port of its subnet is down or removed";
+        plan.reason = plan.port.is_set() ? "" : kLinkDown;
     }
     return plan;
 }
@@ -91,11 +91,15 @@ void VipResponder::want(std::vector<route::LinkVip> wanted) {
 void VipResponder::work(const drivers::MirroredState& mirror, Clock::time_point now) {
     const bool is_new = std::exchange(is_new_, false);
     if (is_new) {
-        options_.answer_for(wanted_.empty() ? nullptr : std::make_shared<const route::LinkVips>(wanted_));
+        passed_.push_back(wanted_.empty() ? nullptr : std::make_shared<const route::LinkVips>(wanted_));
+        options_.answer_for(passed_.back());
     }
     if (auto answered = options_.answered(); is_new || answered != answered_) {
         answered_ = std::move(answered);
         follow(answered_, now);
+    }
+    if (!passed_.empty() && answered_ == passed_.back()) {
+        passed_.clear();
     }
     announce(mirror, now);
 }
@@ -119,6 +123,18 @@ void VipResponder::follow(const std::shared_ptr<const route::LinkVips>& answered
     changed_ = changed_ || !appeared.empty() || !gone.empty();
 }
 
+std::vector<route::LinkVip> VipResponder::maybe_answered() const {
+    std::vector<route::LinkVip> vips;
+    const auto add = [&](const std::shared_ptr<const route::LinkVips>& list) {
+        if (list != nullptr) {
+            vips.insert(vips.end(), list->all().begin(), list->all().end());
+        }
+    };
+    add(answered_);
+    std::ranges::for_each(passed_, add);
+    return vips;
+}
+
 void VipResponder::announce(const drivers::MirroredState& mirror, Clock::time_point now) {
     for (const route::LocalAddress& vip : announcements_.take_due(now)) {
         if (const auto port = std::ranges::find(mirror.ports, vip.port, &route::EgressPort::id);
@@ -132,6 +148,7 @@ void VipResponder::withdraw() {
     wanted_.clear();
     present_.clear();
     announcements_.clear();
+    passed_.clear();
     options_.answer_for(nullptr);
     changed_ = true;
 }

@@ -21,7 +21,9 @@
 namespace penstock::gateway {
 
 // The link of each VIP: of the port with the longest subnet of `address=` around it, of equal ones the first
-// whose link is up. Without a port: `reason`, and no worker may answer. In the order of `inputs.vips`.
+// whose link is up. Without a port: `reason`, kLinkDown if its link is down, and no worker may answer. In the
+// order of `inputs.vips`.
+inline constexpr const char* kLinkDown = "the port of its subnet is down or removed";
 [[nodiscard]] std::vector<PlannedVip> plan_link_vips(const VipPlanInputs& inputs);
 
 struct VipResponderOptions {
@@ -51,6 +53,9 @@ class VipResponder {
     [[nodiscard]] std::optional<Clock::time_point> next() const { return announcements_.next(); }
     // The VIPs that are wanted and that every worker answers for; sorted.
     [[nodiscard]] const std::vector<route::LinkVip>& present() const noexcept { return present_; }
+    // Those for which any worker may answer: what has been passed on, and what was before it until every
+    // worker has it.
+    [[nodiscard]] std::vector<route::LinkVip> maybe_answered() const;
     // Whether present() may have changed since the last call.
     [[nodiscard]] bool take_changed() noexcept { return std::exchange(changed_, false); }
     // Sets `is_answered` of the views (sorted) whose VIPs are present.
@@ -63,6 +68,8 @@ class VipResponder {
     const VipResponderOptions options_;
     std::vector<route::LinkVip> wanted_, present_;  // sorted
     std::shared_ptr<const route::LinkVips> answered_;
+    std::vector<std::shared_ptr<const route::LinkVips>>
+        passed_;  // the last ones, until workers have the newest
     AnnouncementSchedule announcements_;
     bool is_new_ = false;  // wanted_ has not been passed on
     bool changed_ = true;

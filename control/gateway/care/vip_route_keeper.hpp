@@ -118,8 +118,8 @@ class VipRouteKeeper {
     void withdraw();
 
     [[nodiscard]] bool has_routes() const noexcept { return !present_.empty(); }
-    // The VIPs of the configuration, sorted.
-    [[nodiscard]] std::span<const ServedVip> served() const noexcept { return served_; }
+    // The VIPs of the configuration and the SNAT addresses of shares, each address once, sorted.
+    [[nodiscard]] std::vector<ServedVip> addresses(const Wish& wish) const;
     // One for each VIP of the configuration, and for each SNAT address of a share in which the gateway has a
     // role, sorted.
     [[nodiscard]] std::vector<VipView> views() const;
@@ -136,8 +136,6 @@ class VipRouteKeeper {
         bool is_removal = false;
     };
     void plan(const drivers::MirroredState& mirror, std::span<const PortState> ports, const Wish& wish);
-    // The VIPs of the configuration and the SNAT addresses of shares, each address once, sorted.
-    [[nodiscard]] std::vector<ServedVip> addresses(const Wish& wish) const;
     void find_conflicts(const drivers::MirroredState& mirror);
     bool read(Clock::time_point now);
     [[nodiscard]] std::vector<drivers::VipRouteChange> changes(Clock::time_point now) const;

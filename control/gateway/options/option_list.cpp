@@ -279,9 +279,11 @@ void add_presence(OptionSet& set, Options& options) {
         "(with --vip-presence routes or arp)");
     set.add(
         "shares", parsed(options.shares, "FILE", options::parse_file),
-        "File with the plan of shares, the same on several gateways (with --vip-presence routes). Each VIP "
-        "belongs to a share: its primary announces it with metric 100, its heir with 200, and no other "
-        "gateway does. A file with a higher version is applied when it changes");
+        "File with the plan of shares, the same on several gateways (with --vip-presence routes or arp). "
+        "Each "
+        "VIP belongs to a share: its primary announces it with metric 100, its heir with 200, and no other "
+        "gateway does. With arp, only one of them answers for it on a link: the heir, while the primary "
+        "cannot. A file with a higher version is applied when it changes");
     set.add(
         "share-age", duration(options.share_age, {0, 3600, "seconds"}, "SECONDS"),
         "Age at which a connection is copied to the other gateway of its share (with --shares). 0: at once, "

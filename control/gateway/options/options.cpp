@@ -110,8 +110,9 @@ Status complete(Options& options, const RawOptions& raw, bool healthz_is_given) 
     if (options.withdraw_empty && options.vip_presence == VipPresenceMode::Off) {
         mistakes.note(refuse("withdraw-empty", "requires --vip-presence routes, addresses or arp"));
     }
-    if (!options.shares.empty() && options.vip_presence != VipPresenceMode::Routes) {
-        mistakes.note(refuse("shares", "requires --vip-presence routes"));
+    if (!options.shares.empty() && options.vip_presence != VipPresenceMode::Routes &&
+        options.vip_presence != VipPresenceMode::Arp) {
+        mistakes.note(refuse("shares", "requires --vip-presence routes or arp"));
     }
     if (!options.shares.empty() && options.vip_standby) {
         mistakes.note(refuse("shares", "excludes --vip-standby: the plan determines the level of each VIP"));

@@ -52,6 +52,9 @@ Daemon::~Daemon() {
         reconciler_->set_identity_listener(nullptr);
     }
     linux_follower_.reset();
+    if (link_duty_) {
+        link_duty_->stop();
+    }
     if (caretaker_) {
         caretaker_->stop(handover_.must_hand_over() ? VipsAtStop::Kept : VipsAtStop::Withdrawn);
     }
@@ -149,7 +152,10 @@ Status Daemon::open_vips() {
         PENSTOCK_TRY(vip_routes_, drivers::VipRoutes::open(twins));
     }
     if (mode == VipPresenceMode::Addresses || mode == VipPresenceMode::Arp) {
-        PENSTOCK_TRY(vip_announcements_, drivers::VipAnnouncements::open(std::move(twins)));
+        PENSTOCK_TRY(vip_announcements_, drivers::VipAnnouncements::open(twins));
+    }
+    if (mode == VipPresenceMode::Arp && plan_watch_ != nullptr) {
+        PENSTOCK_TRY(link_probes_, drivers::LinkProbes::open(std::move(twins)));
     }
     return {};
 }
@@ -164,6 +170,9 @@ VipAnnouncerOptions Daemon::announcer_options() {
             VipResponderOptions{.answer_for = [this](auto vips) { reconciler_->answer_for(std::move(vips)); },
                                 .answered = [this] { return reconciler_->answered(); },
                                 .announce = announce};
+    }
+    if (link_probes_) {
+        options.on_link_shares = [this](const LinkShares& facts) { link_duty_->set(facts); };
     }
     if (vip_addresses_) {
         options.addresses =
@@ -236,6 +245,7 @@ Status Daemon::serve() {
     running_->bfd = bfd_.get();
     running_->shares = plan_watch_.get();
     running_->copies = share_copies_.get();
+    running_->link_duty = link_duty_.get();
     status_ = std::make_unique<StatusView>(*running_);
     explain_ = std::make_unique<ExplainView>(*running_);
     rpc::ServerOptions server{.tls_cert = options_.tls_cert,

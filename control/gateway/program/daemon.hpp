@@ -31,6 +31,7 @@
 #include "control/gateway/program/twin_ports.hpp"
 #include "control/gateway/rules/blocklist_watch.hpp"
 #include "control/gateway/rules/flow_follower.hpp"
+#include "control/gateway/shares/link_duty.hpp"
 #include "control/gateway/shares/plan_watch.hpp"
 #include "control/gateway/shares/share_copies.hpp"
 #include "control/gateway/tables/table_keeper.hpp"
@@ -50,6 +51,7 @@
 #include "dataplane/worker/worker_set.hpp"
 #include "drivers/eal/eal.hpp"
 #include "drivers/eal/mempool.hpp"
+#include "drivers/host/link_probes.hpp"
 #include "drivers/host/netlink_mirror.hpp"
 #include "drivers/host/tap_twin.hpp"
 #include "drivers/host/twin_io.hpp"
@@ -127,6 +129,8 @@ class Daemon {
     Status place_copies(worker::WorkerSetOptions& options);
     void prepare_copies();
     void exchange_copies();
+    void prepare_link_duty();
+    [[nodiscard]] LinkHolder::Peer holder_of(const std::string& gateway) const;
     [[nodiscard]] std::vector<bfd::Twin> bfd_twins() const;
     void open_metrics(std::chrono::steady_clock::time_point now);
     Status open_vips();
@@ -173,10 +177,13 @@ class Daemon {
     std::unique_ptr<drivers::VipAddresses> vip_addresses_;          // VipPresenceMode::Addresses only
     std::unique_ptr<drivers::VipRoutes> vip_routes_;                // VipPresenceMode::Routes and Arp
     std::unique_ptr<drivers::VipAnnouncements> vip_announcements_;  // VipPresenceMode::Addresses and Arp
+    std::unique_ptr<drivers::LinkProbes> link_probes_;              // VipPresenceMode::Arp with shares
     StopDrain stop_drain_;
     std::unique_ptr<BlocklistWatch> blocklist_;  // null: no list
     std::unique_ptr<PlanWatch> plan_watch_;      // null: no shares. Calls caretaker_ and share_copies_
     std::unique_ptr<ShareCopies> share_copies_;  // null: no shares. Destroyed before the workers
+    std::unique_ptr<LinkDuty>
+        link_duty_;  // null: no shares on links. Calls share_copies_, bfd_ and caretaker_
     std::unique_ptr<flow_records::Exporter> flow_records_;  // null: off. Destroyed before the workers
     std::atomic<uint64_t> control_rounds_{0};
     std::unique_ptr<LoopWatch> loops_;  // watches the loops; the caretaker's health endpoints read it

@@ -48,6 +48,9 @@ void Daemon::follow_shares() {
         caretaker_->set_shares(shares, share_copies_->review_returning(*shares));
     };
     announce(plan_watch_->shares());
+    if (link_duty_) {
+        link_duty_->start();
+    }
     const auto started =
         plan_watch_->start([this, announce](const std::shared_ptr<const GatewayShares>& shares) {
             reconciler_->set_shares(shares);
@@ -85,7 +88,9 @@ void Daemon::prepare_copies() {
                    .clock = inspector.coarse_clock(),
                    .now = [inspector] { return inspector.coarse_now(); },
                    .share_age = options_.share_age,
-                   .drains = [this] { return caretaker_ != nullptr && caretaker_->drained(); }},
+                   .drains = [this] { return caretaker_ != nullptr && caretaker_->drained(); },
+                   .holder = link_probes_ ? [this] { return link_duty_->report(); }
+                                          : std::function<HolderReport()>()},
         .store = copies_.get(),
         .material = [this] { return server_->tls()->current(); },
         .is_protected = has_tcp(options_),
@@ -104,6 +109,61 @@ void Daemon::prepare_copies() {
             [this](std::shared_ptr<const shares::Strays> strays) {
                 reconciler_->forward_strays(std::move(strays));
             }});
+    prepare_link_duty();
+}
+
+// On links without routers (docs/adr/0052).
+void Daemon::prepare_link_duty() {
+    if (!link_probes_) {
+        return;
+    }
+    const auto mac_of = [this](NicPortId port) { return ports_[port.value]->facts().mac; };
+    std::vector<MacAddr> macs;
+    for (const auto& port : ports_) {
+        macs.push_back(port->facts().mac);
+    }
+    link_duty_ = std::make_unique<LinkDuty>(LinkDuty::Options{
+        .peer_of = [this](const std::string& gateway) { return holder_of(gateway); },
+        .returning = [this] { return share_copies_->returning(); },
+        .lose = [this](uint64_t lost) { share_copies_->lose(lost); },
+        .on_held = [this](HeldShares held) { caretaker_->set_held(std::move(held)); },
+        .probe = [this,
+                  mac_of](const route::LinkVip& vip) { return link_probes_->send(vip, mac_of(vip.port)); },
+        .receive =
+            [this, macs](const std::function<void(NicPortId, const IpAddr&, const MacAddr&)>& take) {
+                link_probes_->receive([&](NicPortId port, const drivers::AddressClaim& claim) {
+                    if (std::ranges::find(macs, claim.mac) == macs.end()) {
+                        take(port, claim.address, claim.mac);
+                    }
+                });
+            },
+        .macs = macs,
+        .former_held = handover_.former().held_shares(),
+        .former_plan = handover_.former().held_plan()});
+}
+
+// BFD sessions are those of the gateway's address on a link of the gateways. One that has never been up
+// proves nothing.
+LinkHolder::Peer Daemon::holder_of(const std::string& gateway) const {
+    using Bfd = LinkHolder::Peer::Bfd;
+    LinkHolder::Peer peer = share_copies_->holder_of(gateway);
+    const std::shared_ptr<const GatewayShares> own = plan_watch_->shares();
+    const shares::Gateway* const planned = own->plan().gateway(gateway);
+    if (!bfd_ || planned == nullptr || !planned->link) {
+        return peer;
+    }
+    for (const bfd::FrrLink::Session& session : bfd_->view().sessions) {
+        if (session.peer != *planned->link || !session.refusal.empty()) {
+            continue;
+        }
+        if (session.status.state == bfd::State::Up) {
+            peer.bfd = Bfd::Up;
+        } else if (peer.bfd == Bfd::None && session.times_down != 0 &&
+                   session.status.state != bfd::State::AdminDown) {
+            peer.bfd = Bfd::Down;
+        }
+    }
+    return peer;
 }
 
 // The server answers by now: a gateway that is called back by another one is there.

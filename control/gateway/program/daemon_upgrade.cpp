@@ -155,6 +155,11 @@ void Daemon::hand_over() {
         *note.mutable_bfd() = proto_of(bfd.sessions, bfd.version);
     }
     note.set_returning_shares(share_copies_ ? share_copies_->returning() : 0);
+    if (link_duty_) {
+        const HolderReport report = link_duty_->report();
+        note.set_held_shares(report.held);
+        note.set_held_plan(report.plan_version);
+    }
     handover_.note_handed_over(std::move(note), bfd.socket.get());
 }
 

@@ -15,6 +15,7 @@
 #include "control/gateway/program/drain_readings.hpp"
 #include "control/gateway/program/stop_drain.hpp"
 #include "control/gateway/rules/flow_follower.hpp"
+#include "control/gateway/shares/link_duty.hpp"
 #include "control/gateway/shares/plan_watch.hpp"
 #include "control/gateway/shares/share_copies.hpp"
 #include "control/gateway/tables/table_keeper.hpp"
@@ -54,6 +55,7 @@ struct Running {
     const flow_records::Exporter* flow_records = nullptr;  // null: off
     const PlanWatch* shares = nullptr;                     // null: no plan of shares
     ShareCopies* copies = nullptr;                         // likewise
+    const LinkDuty* link_duty = nullptr;                   // null: no shares on links
     const bfd::FrrLink* bfd = nullptr;                     // null: off
 
     // Number of backend ids that are or were in use.

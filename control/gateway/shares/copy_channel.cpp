@@ -63,6 +63,7 @@ Status CopyChannel::take(const v1::ConnectionCopies& message, CoarseTime now, Ti
         // Before the book is locked: a book that is in use for long is no silence of the other gateway.
         const std::lock_guard lock(mutex_);
         last_message_ = at;
+        note_holder(message, at);
         may_give_back_ = may_give_back_ && message.given_back();
         if (message.given_back() && !may_give_back_) {
             return fail(Errc::InvalidArgument,
@@ -98,6 +99,27 @@ Status CopyChannel::take(const v1::ConnectionCopies& message, CoarseTime now, Ti
     return {};
 }
 
+void CopyChannel::note_holder(const v1::ConnectionCopies& message, Time at) {
+    holder_.reset();
+    if (!message.has_holder()) {
+        return;
+    }
+    const v1::HolderReport& report = message.holder();
+    holder_ = {.plan_version = report.plan_version(),
+               .able = report.able(),
+               .ready = report.ready(),
+               .held = report.held(),
+               .served = report.served()};
+    reported_ = at;
+    for (const std::string& bytes : report.macs()) {
+        if (MacAddr mac; bytes.size() == mac.bytes.size() && holder_->macs.size() < kPortsMax) {
+            std::ranges::copy(bytes, mac.bytes.begin());
+            holder_->macs.push_back(mac);
+        }
+    }
+    macs_ = holder_->macs;
+}
+
 void CopyChannel::note(const v1::ConnectionCopies& message, Time at) {
     last_message_ = at;
     view_.plan_version = message.plan_version();
@@ -116,6 +138,9 @@ void CopyChannel::end_stream(std::string why, End end) {
         const std::lock_guard lock(mutex_);
         is_called_ = is_open_ = false;
         has_changed = end == End::Failed && std::exchange(takes_strays_, false) != false;
+        if (end == End::Failed) {
+            holder_.reset();
+        }
         view_.fault = std::move(why);
     }
     if (has_changed) {
@@ -127,6 +152,17 @@ std::optional<bool> CopyChannel::takes_strays(Time now) const {
     const std::lock_guard lock(mutex_);
     return takes_strays_ ? std::optional(*takes_strays_ && now - last_message_ <= kStraySilence)
                          : std::nullopt;
+}
+
+LinkHolder::Peer CopyChannel::holder(Time now) const {
+    const std::lock_guard lock(mutex_);
+    LinkHolder::Peer peer{.silent_since = reported_};
+    if (holder_ && now - reported_ <= LinkHolder::kSilence) {
+        peer.is_reporting = true;
+        peer.report = *holder_;
+    }
+    peer.report.macs = macs_;
+    return peer;
 }
 
 bool CopyChannel::has_recovered() const {

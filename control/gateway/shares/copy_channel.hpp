@@ -10,8 +10,10 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "control/gateway/shares/copy_book.hpp"
+#include "control/gateway/shares/link_holder.hpp"
 #include "dataplane/base/result.hpp"
 #include "dataplane/base/time.hpp"
 #include "penstock/v1/peers.pb.h"
@@ -53,6 +55,8 @@ class CopyChannel {
     using Time = std::chrono::steady_clock::time_point;
     // A stream without a message for this long is over: there is one each second.
     static constexpr std::chrono::seconds kSilence{10};
+    // Ethernet addresses of a report that are kept.
+    static constexpr size_t kPortsMax = 64;
     // A gateway that is silent for this long takes no strays (docs/adr/0051).
     static constexpr std::chrono::seconds kStraySilence{3};
     // A store without room for all copies is tried again after this time at the earliest.
@@ -78,7 +82,7 @@ class CopyChannel {
     void begin_call(Time at);
     // It has answered: its first message follows.
     void begin_stream(Time at);
-    // The next message of the stream. An error ends it: nothing of the message has been applied. `now`: that
+    // The next message of the stream. An error ends it: nothing of its records has been applied. `now`: that
     // of the book's connections.
     Status take(const v1::ConnectionCopies& message, CoarseTime now, Time at);
     // Replaced: by this gateway, for another one. The other gateway takes strays until it has been silent.
@@ -108,10 +112,15 @@ class CopyChannel {
     // Whether the other gateway takes strays, by the current stream. Empty: the first call has neither been
     // answered nor failed.
     [[nodiscard]] std::optional<bool> takes_strays(Time now) const;
+    // What the other gateway reports about the shares that it holds. LinkHolder::Peer::bfd is not set. It is
+    // silent since the epoch if it has never reported. HolderReport::macs are those of the last report also
+    // while it is silent.
+    [[nodiscard]] LinkHolder::Peer holder(Time now) const;
     [[nodiscard]] const std::string& gateway() const noexcept { return gateway_; }
 
  private:
     // Under mutex_.
+    void note_holder(const v1::ConnectionCopies& message, Time at);
     void note(const v1::ConnectionCopies& message, Time at);
 
     const std::string gateway_;
@@ -123,8 +132,11 @@ class CopyChannel {
     bool is_called_ = false;
     bool is_open_ = false;
     bool had_pass_ = false;
-    bool may_give_back_ = false;        // it was requested, and no other message of the stream has arrived
-    std::optional<bool> takes_strays_;  // as the stream reports
+    bool may_give_back_ = false;          // it was requested, and no other message of the stream has arrived
+    std::optional<bool> takes_strays_;    // as the stream reports
+    std::optional<HolderReport> holder_;  // likewise; unset when a stream has failed
+    Time reported_{};                     // the last message with such a report
+    std::vector<MacAddr> macs_;           // by the last report, of any stream
     Time last_message_{};
     Time began_{};  // the stream
     View view_;

@@ -13,6 +13,11 @@ namespace {
 
 // A pause is not shorter: waking up costs more than the steps of a small pause.
 constexpr std::chrono::milliseconds kPauseMin{5};
+// The longest time without a message: a stream without a change is no silence (CopyChannel::kSilence). With a
+// report about shares on links it is a fifth of LinkHolder::kSilence.
+constexpr std::chrono::milliseconds kQuietMax{1'000};
+constexpr std::chrono::milliseconds kQuietMaxOnLinks{100};
+static_assert(kQuietMaxOnLinks * 5 == LinkHolder::kSilence);
 
 // "10.0.0.1:7443" -> "10.0.0.1"; as certificates write it.
 std::string host_of(const std::string& address) {
@@ -110,6 +115,18 @@ class CopySender::Stream {
         const bool has_returned = sender_.options_.has_returned();
         message.set_has_returned(has_returned);
         message.set_takes_strays(has_returned && !sender_.options_.drains());
+        if (sender_.options_.holder) {
+            const HolderReport report = sender_.options_.holder();
+            v1::HolderReport& out = *message.mutable_holder();
+            out.set_plan_version(report.plan_version);
+            out.set_able(report.able);
+            out.set_ready(report.ready);
+            out.set_held(report.held);
+            out.set_served(report.served);
+            for (const MacAddr& mac : report.macs) {
+                out.add_macs(mac.bytes.data(), mac.bytes.size());
+            }
+        }
         return message;
     }
 
@@ -155,27 +172,39 @@ Status CopySender::send_copies(const v1::FollowConnectionsRequest& request, rpc:
     std::vector<std::byte> records;
     std::chrono::milliseconds pause{0};  // after `burst` steps
     uint32_t burst = 1;
+    const std::chrono::milliseconds quiet_max = options_.holder ? kQuietMaxOnLinks : kQuietMax;
     auto last_sent = std::chrono::steady_clock::now();
+    const auto send = [&](bool pass_ended) {
+        last_sent = std::chrono::steady_clock::now();
+        v1::ConnectionCopies message = stream.message(records);
+        message.set_pass_ended(pass_ended);
+        message.set_held(sweep.held());
+        message.set_recovering(is_recovering);
+        return receiver.send(message);
+    };
+    // False: the receiver has left.
+    const auto rest = [&](std::chrono::milliseconds left) {
+        records.clear();
+        for (; left > quiet_max; left -= quiet_max) {
+            if (!receiver.wait(quiet_max) || !send(false)) {
+                return false;
+            }
+        }
+        return receiver.wait(left);
+    };
     for (uint32_t steps = 1;; ++steps) {
         PENSTOCK_TRY_STATUS(stream.follow_plan());
         records.clear();
         const bool pass_ended = sweep.step(
             copies::Sweep::kStepUnitsMax, options_.now(),
             [&](const IpAddr& vip, const IpAddr& client) { return stream.selects(vip, client); }, records);
-        // A long pass without a change is no silence (CopyChannel::kSilence).
-        const auto now = std::chrono::steady_clock::now();
-        if (!records.empty() || pass_ended || now - last_sent > std::chrono::seconds(1)) {
-            last_sent = now;
-            v1::ConnectionCopies message = stream.message(records);
-            message.set_pass_ended(pass_ended);
-            message.set_held(sweep.held());
-            message.set_recovering(is_recovering);
-            if (!receiver.send(message)) {
+        if (!records.empty() || pass_ended || std::chrono::steady_clock::now() - last_sent > quiet_max) {
+            if (!send(pass_ended)) {
                 return {};
             }
             stream.note(copies::count_records(records), sweep.held());
         }
-        if (pause.count() != 0 && (steps % burst == 0 || pass_ended) && !receiver.wait(pause)) {
+        if (pause.count() != 0 && (steps % burst == 0 || pass_ended) && !rest(pause)) {
             return {};
         }
         if (pass_ended) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "control/gateway/shares/gateway_shares.hpp"
+#include "control/gateway/shares/link_holder.hpp"
 #include "control/rpc/gateway.hpp"
 #include "dataplane/base/time.hpp"
 #include "dataplane/conn/table.hpp"
@@ -43,7 +44,9 @@ class CopySender final : public rpc::PeerTarget {
         std::chrono::seconds share_age{3};
         std::function<bool()> has_returned = [] { return true; };  // ShareReturn; any thread
         std::function<bool()> drains = [] { return false; };       // any thread
-        std::chrono::milliseconds pass{1'000};                     // length of a pass
+        // What this gateway reports on links without routers. Any thread; null: nothing.
+        std::function<HolderReport()> holder = {};
+        std::chrono::milliseconds pass{1'000};  // length of a pass
         const copies::Store* store = nullptr;  // with own copies, which are sent like connections; null: none
         // CopyBook::give_back(). Any thread; null: there are no copies.
         std::function<bool(const std::string& gateway, uint32_t& from, std::vector<std::byte>& out)>

@@ -183,6 +183,23 @@ Result<uint64_t> ShareCopies::fail_back() {
     return 0;
 }
 
+void ShareCopies::lose(uint64_t shares) {
+    lost_at_ = std::chrono::steady_clock::now();  // before a review returns to them
+    {
+        const std::lock_guard lock(return_mutex_);
+        return_.lose(shares);
+    }
+    review_and_announce(*options_.sender.shares());
+}
+
+LinkHolder::Peer ShareCopies::holder_of(const std::string& gateway) const {
+    const CopyChannel* const channel = channel_of(gateway);
+    LinkHolder::Peer peer =
+        channel == nullptr ? LinkHolder::Peer() : channel->holder(std::chrono::steady_clock::now());
+    peer.silent_since = std::max(peer.silent_since, created_);
+    return peer;
+}
+
 // By the last pass of each stream. Without a stream it is not known.
 bool ShareCopies::may_serve_as_heir() const {
     const std::lock_guard lock(mutex_);
@@ -231,10 +248,18 @@ ShareReturn::Peer ShareCopies::peer_of(const GatewayShares& own, const std::stri
         // A full store gets no more copies by waiting: the gateway returns with those that it has.
         case ChannelState::Full:
         case ChannelState::Complete:
-            return {view.plan_version < own.plan().version ? Channel::Copying : Channel::Complete,
+            return {view.plan_version < own.plan().version || !has_pass_since_loss(view) ? Channel::Copying
+                                                                                         : Channel::Complete,
                     view.has_returned};
     }
     return {Channel::Away, view.has_returned};
+}
+
+// Whether a whole pass over the other gateway's connections has begun and ended after lose().
+bool ShareCopies::has_pass_since_loss(const CopyChannel::View& view) const {
+    const auto lost_at = lost_at_.load();
+    return lost_at == std::chrono::steady_clock::time_point() ||
+           (view.complete_at && *view.complete_at >= lost_at + 2 * options_.sender.pass);
 }
 
 // Without a common share there is no channel: the gateway takes strays as long as it answers on the link.

@@ -80,6 +80,11 @@ class ShareCopies {
     // gateway has returned to all shares of which it is the primary. Outdated: it cannot return to any share
     // yet; the error names one. Any thread.
     Result<uint64_t> fail_back();
+    // These shares have been held by another gateway meanwhile: returns to them. Calls Options::on_return.
+    // Any thread.
+    void lose(uint64_t shares);
+    // What a gateway of the plan reports about shares on links. LinkHolder::Peer::bfd is not set. Any thread.
+    [[nodiscard]] LinkHolder::Peer holder_of(const std::string& gateway) const;
     // Calls Options::on_strays if the plan in force, or the gateways that take strays, have changed. Any
     // thread.
     void review_strays();
@@ -124,12 +129,15 @@ class ShareCopies {
     [[nodiscard]] const CopyChannel* channel_of(const std::string& gateway) const;
     [[nodiscard]] bool may_serve_as_heir() const;
     [[nodiscard]] bool is_recovering(const std::string& gateway) const;
+    [[nodiscard]] bool has_pass_since_loss(const CopyChannel::View& view) const;
     [[nodiscard]] bool takes_strays(const GatewayShares& own, const std::string& gateway) const;
     [[nodiscard]] ShareReturn::Peer peer_of(const GatewayShares& own, const std::string& gateway) const;
 
     const Options options_;
     const std::chrono::steady_clock::time_point created_ = std::chrono::steady_clock::now();
     std::atomic<bool> has_returned_{false};  // read by sender_
+    // The last lose(); the epoch: none.
+    std::atomic<std::chrono::steady_clock::time_point> lost_at_{};
     CopySender sender_;
     mutable std::mutex return_mutex_;
     ShareReturn return_;       // guarded by return_mutex_

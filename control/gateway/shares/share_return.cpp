@@ -39,11 +39,11 @@ bool ShareReturn::update(const GatewayShares& shares, const std::function<Peer(c
         }
         const uint64_t self = uint64_t{1} << number;
         with_role |= self;
-        const bool is_new = has_plan_ ? (with_role_ & self) == 0 : first_ == First::AtStart;
-        if (is_new && has_plan_) {
+        const bool is_new_role = has_plan_ ? (with_role_ & self) == 0 : first_ == First::AtStart;
+        if (is_new_role && has_plan_) {
             released_ |= self;
         }
-        if (!is_new && (returning_ & self) == 0) {
+        if (!is_new_role && ((returning_ | lost_) & self) == 0) {
             continue;
         }
         const shares::Share& share = shares.plan().shares[number];
@@ -62,6 +62,7 @@ bool ShareReturn::update(const GatewayShares& shares, const std::function<Peer(c
         }
     }
     has_plan_ = true;
+    lost_ = 0;
     with_role_ = with_role;
     held_ = held;
     released_ &= returning;

@@ -55,6 +55,13 @@ class ShareReturn {
     bool update(const GatewayShares& shares, const std::function<Peer(const std::string&)>& peer_of,
                 Time now);
 
+    // These shares have been held by another gateway meanwhile (LinkHolder): the next update() returns to
+    // them.
+    void lose(uint64_t shares) noexcept {
+        lost_ |= shares;
+        released_ &= ~shares;
+    }
+
     // Bit n: the gateway returns to share n.
     [[nodiscard]] uint64_t returning() const noexcept { return returning_; }
     // Of these, the shares that only wait for fail_back().
@@ -73,6 +80,7 @@ class ShareReturn {
     uint64_t with_role_ = 0;  // by the last plan
     uint64_t returning_ = 0;
     uint64_t held_ = 0;
+    uint64_t lost_ = 0;
     uint64_t released_ = 0;  // by a plan or by fail_back(), until they are returned to
     bool has_returned_as_primary_ = false;
     std::map<std::string, Time> waits_since_;  // for copies of a gateway that is away, or for its return

@@ -221,7 +221,13 @@ metrics::Reading read_metrics(const Running& running, size_t backends_max) {
         for (size_t number = 0; number < own->plan().shares.size(); ++number) {
             const shares::Role role = own->part_in(static_cast<uint8_t>(number)).role;
             if (role != shares::Role::None) {
-                out.shares->shares.push_back({number, to_string(role)});
+                out.shares->shares.push_back({number, to_string(role), {}});
+            }
+        }
+        if (running.link_duty != nullptr) {
+            const uint64_t held = running.link_duty->held();
+            for (metrics::ShareReading::Share& share : out.shares->shares) {
+                share.holds = (held >> share.number & 1) != 0;
             }
         }
     }

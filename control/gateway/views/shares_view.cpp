@@ -103,6 +103,7 @@ v1::ListSharesResponse StatusView::shares() const {
     }
     const uint64_t returning = running_.copies->returning();
     const uint64_t held = running_.copies->held();
+    const uint64_t holds = running_.link_duty == nullptr ? 0 : running_.link_duty->held();
     for (size_t number = 0; number < plan.shares.size(); ++number) {
         const shares::Share& share = plan.shares[number];
         v1::Share& message = *out.add_shares();
@@ -112,6 +113,7 @@ v1::ListSharesResponse StatusView::shares() const {
         message.set_role(to_string(own->part_in(static_cast<uint8_t>(number)).role));
         message.set_returns((returning >> number & 1) != 0);
         message.set_held((held >> number & 1) != 0);
+        message.set_holds((holds >> number & 1) != 0);
         for (const Prefix& vips : share.vips) {
             message.add_vips(vips.to_string());
         }

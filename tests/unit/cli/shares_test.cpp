@@ -153,6 +153,16 @@ TEST_F(SharesTest, APrimaryThatAwaitsFailBackIsNamed) {
         << text;
 }
 
+TEST_F(SharesTest, TheHolderOfAShareIsNamed_PRESENCE006) {
+    gateway_.shares_.mutable_shares(1)->set_holds(true);
+    const std::string text = run({"describe", "share", "1"}).value();
+    EXPECT_NE(text.find("  Role here:       heir; its workers answer ARP and ND for the share\n"),
+              std::string::npos)
+        << text;
+    const std::string list = run({"get", "shares"}).value();
+    EXPECT_NE(list.find("heir, holds"), std::string::npos) << list;
+}
+
 TEST_F(SharesTest, APlanOfOneGatewayHasNoHeir) {
     gateway_.shares_.mutable_shares(0)->clear_heir();
     gateway_.shares_.mutable_shares(0)->clear_returns();

@@ -112,7 +112,7 @@ Reading reading() {
     r.bfd = {
         .connected = true,
         .sessions = {{.peer = "192.0.2.2", .twin = "up0", .is_up = true, .times_down = 86, .withheld = 87}}};
-    r.shares = {.plan_version = 88, .has_fault = true, .shares = {{0, "primary"}, {12, "heir"}}};
+    r.shares = {.plan_version = 88, .has_fault = true, .shares = {{0, "primary", true}, {12, "heir", {}}}};
     r.shares->channels = {{.gateway = "edge-2",
                            .state = "copying",
                            .is_on = true,
@@ -245,6 +245,7 @@ TEST(Metrics, ProbesAndDrain_HC010_DRAIN006) {
                              "penstock_shares_plan_version 88",
                              "penstock_shares_plan_fault 1",
                              R"(penstock_share_role{share="0",role="primary"} 1)",
+                             R"(penstock_share_holds{share="0"} 1)",
                              R"(penstock_share_role{share="12",role="heir"} 1)",
                              R"(penstock_share_copies{gateway="edge-2"} 101)",
                              R"(penstock_share_copies{gateway="edge-3"} 0)",

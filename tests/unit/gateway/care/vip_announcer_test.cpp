@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "control/shares/plan_text.hpp"
 #include "desired_builder.hpp"
 
 namespace penstock::gateway {
@@ -66,15 +67,32 @@ class VipAnnouncerTest : public testing::Test {
         return options;
     }
     size_t answered() const { return answered_ == nullptr ? 0 : answered_->all().size(); }
+    // In addition, a plan of two shares: of 203.0.113.1, with a SNAT address, and of 203.0.113.2.
+    VipAnnouncerOptions with_shares() {
+        VipAnnouncerOptions options = with_arp();
+        options.on_link_shares = [this](const LinkShares& facts) { facts_.push_back(facts); };
+        shares_ = std::make_shared<const GatewayShares>(
+            shares::parse_plan("version 1\ngateway a\ngateway b\nshares 2\n"
+                               "share 0 vips=203.0.113.1 primary=a heir=b snat=203.0.113.9\n"
+                               "share 1 vips=203.0.113.2 primary=b heir=a\nend\n")
+                .value(),
+            "a");
+        return options;
+    }
     // A round after a second, with that many packets in it.
     void round(VipAnnouncer& announcer, uint64_t packets = 0, const std::string& withheld = "") {
         now_ += 1s;
         packets_ += packets;
-        while (announcer.work({mirror_, ports_, drained_, withheld}, now_) == now_) {
+        while (announcer.work({mirror_, ports_, drained_, withheld, shares_, 0, held_, has_configuration_},
+                              now_) == now_) {
         }
     }
     uint32_t metric() const { return routes_.empty() ? 0 : routes_.begin()->metric; }
 
+    std::shared_ptr<const GatewayShares> shares_;
+    HeldShares held_;
+    bool has_configuration_ = true;
+    std::vector<LinkShares> facts_;
     std::set<VipRoute> routes_;
     std::shared_ptr<const route::LinkVips> answered_;
     int announced_ = 0;
@@ -259,6 +277,60 @@ TEST_F(VipAnnouncerTest, WorkersAnswerForVipsBeyondTheLimitOfAddresses_LB018_PRE
     ASSERT_EQ(announcer.notices().size(), 2U);
     EXPECT_EQ(announcer.notices()[0].notice.reason, "VIPLimitReached");
     EXPECT_NE(announcer.notices()[0].notice.message.find("--vip-presence arp"), std::string::npos);
+}
+
+TEST_F(VipAnnouncerTest, OfSharesOnlyThoseHeldAreAnsweredFor_PRESENCE006) {
+    VipAnnouncer announcer(with_shares(), false);
+    announcer.set(compiled({"203.0.113.1", "203.0.113.2"}));
+    has_configuration_ = false;
+    round(announcer);
+    EXPECT_EQ(facts_.back().able, 0U) << "only an empty configuration is in force";
+    has_configuration_ = true;
+    round(announcer);
+    EXPECT_EQ(answered(), 0U) << "nothing is held yet";
+    EXPECT_EQ(facts_.back().able & facts_.back().whole & 0b11, 0b11U);
+    EXPECT_EQ(facts_.back().targets, (std::vector<LinkTarget>{{0, {ip("203.0.113.9"), NicPortId{0}, true}},
+                                                              {1, {ip("203.0.113.2"), NicPortId{0}}}}));
+    held_ = {shares_, 0b01};
+    round(announcer);
+    ASSERT_EQ(answered(), 2U);
+    EXPECT_NE(answered_->find(NicPortId{0}, ip("203.0.113.1")), nullptr);
+    EXPECT_TRUE(answered_->find(NicPortId{0}, ip("203.0.113.9"))->is_snat);
+    EXPECT_EQ(facts_.back().answered, 0b01U);
+    held_.held = 0b10;
+    round(announcer);
+    EXPECT_EQ(answered(), 1U);
+    EXPECT_EQ(facts_.back().answered, 0b10U);
+    ports_[0].is_up = false;
+    round(announcer);
+    EXPECT_EQ(facts_.back().able & 0b11, 0b11U);
+    EXPECT_EQ(facts_.back().whole & 0b11, 0U) << "their link is down";
+    EXPECT_EQ(facts_.back().answered, 0U);
+    ports_[0].is_up = true;
+    drained_ = true;
+    round(announcer);
+    EXPECT_EQ(facts_.back().able, 0U) << "the other gateway holds them";
+    EXPECT_EQ(answered(), 0U);
+}
+
+// The workers get their snapshot after a compilation, which may take long.
+TEST_F(VipAnnouncerTest, AShareIsAnsweredForUntilEveryWorkerHasEnded_PRESENCE006) {
+    std::shared_ptr<const route::LinkVips> in_force;
+    VipAnnouncerOptions options = with_shares();
+    options.responder->answered = [&] { return in_force; };
+    VipAnnouncer announcer(std::move(options), false);
+    announcer.set(compiled({"203.0.113.1", "203.0.113.2"}));
+    held_ = {shares_, 0b01};
+    round(announcer);
+    EXPECT_EQ(facts_.back().answered, 0b01U) << "a worker may be the first";
+    in_force = answered_;
+    round(announcer);
+    held_.held = 0b10;
+    round(announcer);
+    EXPECT_EQ(facts_.back().answered, 0b11U) << "the former snapshot is in force";
+    in_force = answered_;
+    round(announcer);
+    EXPECT_EQ(facts_.back().answered, 0b10U);
 }
 
 }  // namespace vip_announcer_test

@@ -544,9 +544,9 @@ TEST(Options, SharesRequireRoutesAndDetermineTheLevel) {
     EXPECT_EQ(parse({})->shares, "");
     EXPECT_EQ(parse({"--shares", "/etc/penstock/shares", "--vip-presence", "routes"})->shares,
               "/etc/penstock/shares");
-    for (const char* const presence : {"off", "addresses", "arp"}) {
+    for (const char* const presence : {"off", "addresses"}) {
         EXPECT_EQ(parse({"--shares", "/x", "--vip-presence", presence}).error().what,
-                  "--shares: requires --vip-presence routes");
+                  "--shares: requires --vip-presence routes or arp");
     }
     const auto usual = parse({"--shares", "/x", "--vip-presence", "routes"});
     EXPECT_EQ(usual->share_age, std::chrono::seconds(3));

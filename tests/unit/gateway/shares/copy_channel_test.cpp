@@ -263,5 +263,44 @@ TEST_F(Channel, AnotherThreadGetsTheBookBetweenTwoPortions) {
     EXPECT_GT(portions, 1U);
 }
 
+// On links without routers.
+TEST_F(Channel, AGatewayReportsUntilItIsSilent_PRESENCE006) {
+    EXPECT_FALSE(channel_.holder(at_).is_reporting);
+    EXPECT_EQ(channel_.holder(at_).silent_since, CopyChannel::Time());
+    channel_.begin_call(at_);
+    channel_.begin_stream(at_);
+    ASSERT_TRUE(take(message(0, 1)));
+    EXPECT_FALSE(channel_.holder(at_).is_reporting) << "without a report";
+    v1::ConnectionCopies reporting = message(0, 1);
+    v1::HolderReport& report = *reporting.mutable_holder();
+    report.set_plan_version(9);
+    report.set_able(7);
+    report.set_ready(5);
+    report.set_held(4);
+    report.set_served(1);
+    report.add_macs("\2\1\1\1\1\1");
+    report.add_macs("short");
+    ASSERT_TRUE(take(reporting));
+    const HolderReport expected{.plan_version = 9,
+                                .able = 7,
+                                .ready = 5,
+                                .held = 4,
+                                .served = 1,
+                                .macs = {MacAddr{{2, 1, 1, 1, 1, 1}}}};
+    EXPECT_TRUE(channel_.holder(at_).is_reporting);
+    EXPECT_EQ(channel_.holder(at_).report, expected);
+    EXPECT_TRUE(channel_.holder(at_ + LinkHolder::kSilence).is_reporting);
+    const LinkHolder::Peer silent = channel_.holder(at_ + LinkHolder::kSilence + 1ms);
+    EXPECT_FALSE(silent.is_reporting);
+    EXPECT_EQ(silent.silent_since, at_);
+    EXPECT_EQ(silent.report, (HolderReport{.macs = expected.macs}));
+    channel_.end_stream("replaced", CopyChannel::End::Replaced);
+    EXPECT_TRUE(channel_.holder(at_).is_reporting) << "a new plan is no silence";
+    channel_.end_stream("failed");
+    EXPECT_FALSE(channel_.holder(at_).is_reporting);
+    EXPECT_EQ(channel_.holder(at_).silent_since, at_);
+    EXPECT_EQ(channel_.holder(at_).report.macs, expected.macs);
+}
+
 }  // namespace copy_channel_test
 }  // namespace penstock::gateway

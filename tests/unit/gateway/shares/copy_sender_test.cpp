@@ -261,5 +261,32 @@ TEST_F(CopySenderTest, TheFirstPassDoesNotPauseAndLaterOnesTakeAboutASecond) {
     EXPECT_LE(receiver.waits.size(), 9U);
 }
 
+TEST_F(CopySenderTest, AReportAboutLinksIsSentTenTimesASecond_PRESENCE006) {
+    CopySender sender({.shares = [this] { return plan_; },
+                       .tables = {&table_},
+                       .clock = CoarseClock{TscRate{}},
+                       .now = [] { return CoarseTime{10'000}; },
+                       .holder = [] { return HolderReport{3, 7, 6, 2, 4, {MacAddr{{2, 0, 0, 0, 0, 9}}}}; }});
+    int passes = 0;
+    Receiver receiver([&](Receiver&) { return ++passes < 3; });
+    v1::FollowConnectionsRequest request;
+    request.set_gateway("edge-2");
+    request.set_format(kCopyFormat);
+    ASSERT_TRUE(sender.send_copies(request, receiver));
+    EXPECT_LE(std::ranges::max(receiver.waits), 100ms);
+    for (const v1::ConnectionCopies& message : receiver.messages) {
+        EXPECT_EQ(message.holder().plan_version(), 3u);
+        EXPECT_EQ(message.holder().able(), 7u);
+        EXPECT_EQ(message.holder().ready(), 6u);
+        EXPECT_EQ(message.holder().served(), 4u);
+        EXPECT_EQ(message.holder().macs(0), std::string("\2\0\0\0\0\t", 6));
+        EXPECT_EQ(message.holder().held(), 2u);
+    }
+    EXPECT_GE(receiver.messages.size(), 12u) << "between three passes of a second";
+    Receiver without([](Receiver&) { return false; });
+    ASSERT_TRUE(send(without));
+    EXPECT_FALSE(without.messages.at(0).has_holder());
+}
+
 }  // namespace copy_sender_test
 }  // namespace penstock::gateway

@@ -185,5 +185,26 @@ TEST(ShareReturn, ASuccessorAwaitsTheCommandToo) {
     EXPECT_EQ(a.state.returning(), 0u);
 }
 
+TEST(ShareReturn, AShareThatAnotherGatewayHasHeldIsReturnedTo_PRESENCE006) {
+    One a("a", ShareReturn::First::Never);
+    a.peers["b"] = {Channel::Complete, true};
+    EXPECT_FALSE(a.update());
+    a.state.lose(0b001);
+    a.peers["b"] = {Channel::Copying, true};
+    EXPECT_TRUE(a.update());
+    EXPECT_EQ(a.state.returning(), 0b001u);
+    EXPECT_FALSE(a.update());
+    a.peers["b"] = {Channel::Complete, true};
+    EXPECT_TRUE(a.update());
+    EXPECT_EQ(a.state.returning(), 0u);
+    EXPECT_FALSE(a.update()) << "once";
+    One by_command("a", ShareReturn::First::Never, 0, ShareReturn::FailBack::ByCommand);
+    by_command.peers["b"] = {Channel::Complete, true};
+    EXPECT_FALSE(by_command.update());
+    by_command.state.lose(0b001);
+    EXPECT_TRUE(by_command.update());
+    EXPECT_EQ(by_command.state.held(), 0b001u) << "as after a start";
+}
+
 }  // namespace share_return_test
 }  // namespace penstock::gateway
