@@ -43,14 +43,18 @@ def start(lab, *objects, announcer="frr", router="frr", peers=None, options=(), 
     lab.announcer.until_established()
 
 
-def start_beside(lab, gateway, autonomous_system, uplink, client, bfd=False, **of_bfd):
-    """Starts one more gateway, with a penstock-sync and a routing daemon of its own. Returns the daemon. client: address of
-    the router on the gateway's wire."""
+def start_gateway_beside(lab, gateway):
     lab.run.reserve_hugepages(gateway.memory_mb)
     gateway.start_daemon()
     lab.network.start(gateway.role, [gateway.program("penstock-sync"), "--manifests", lab.manifests, "--gateway", gateway.address,
                                      "--allowed-external-cidrs", gw.ALLOWED_EXTERNAL_CIDRS, "--listen", "off", "--http", "off"],
                       f"penstock-sync-{gateway.name}.log")
+
+
+def start_beside(lab, gateway, autonomous_system, uplink, client, bfd=False, **of_bfd):
+    """Starts one more gateway, with a penstock-sync and a routing daemon of its own. Returns the daemon. client: address of
+    the router on the gateway's wire."""
+    start_gateway_beside(lab, gateway)
     daemon = Frr(lab, gateway.role, uplink, autonomous_system, {client: ROUTER_AS}, bfd, **of_bfd)
     daemon.start(announces=True)
     daemon.until_established()

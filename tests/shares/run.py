@@ -20,11 +20,11 @@ import runner  # noqa: E402
 from daemons import reason_missing  # noqa: E402
 from fixture import Lab, all_cases  # noqa: E402
 
-import channel_cases, copy_cases, fail_back_cases, failed_link_cases, many_cases, page_cases  # noqa: E402,E401
+import channel_cases, copy_cases, fail_back_cases, failed_link_cases, holder_cases, many_cases, page_cases  # noqa: E402,E401
 import sctp_share_cases, split_cases, stray_cases, three_cases, upkeep_cases  # noqa: E402,E401
 
-ROOMS = (channel_cases, copy_cases, fail_back_cases, failed_link_cases, many_cases, page_cases, sctp_share_cases, split_cases, stray_cases,
-         three_cases, upkeep_cases)
+ROOMS = (channel_cases, copy_cases, fail_back_cases, failed_link_cases, holder_cases, many_cases, page_cases, sctp_share_cases, split_cases,
+         stray_cases, three_cases, upkeep_cases)
 CASE_TIMEOUT_S = 300
 
 
