@@ -232,9 +232,9 @@ Status Daemon::serve() {
                                    *reconciler_));
     prepare_copies();
     flow_records_ = start_flow_exporter(options_, *workers_, *reconciler_, started_on_);
-    loops_ = std::make_unique<LoopWatch>(watched_loops(*workers_, *reconciler_, *linux_follower_, *caretaker_,
-                                                       flow_records_.get(), bfd_.get(), control_rounds_,
-                                                       [this](const LoopHealth& health) { report(health); }));
+    loops_ = std::make_unique<LoopWatch>(watched_loops(
+        *workers_, *reconciler_, *linux_follower_, *caretaker_, flow_records_.get(), bfd_.get(),
+        link_duty_.get(), control_rounds_, [this](const LoopHealth& health) { report(health); }));
     stream_ = std::make_unique<StreamTarget>(*reconciler_, *caretaker_);
     captures_ = std::make_unique<Captures>(*workers_, *reconciler_, ports_);
     running_ = std::make_unique<Running>(Running{*reconciler_, *stream_, *caretaker_, *workers_, ports_,

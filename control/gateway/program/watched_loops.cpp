@@ -13,7 +13,7 @@ namespace penstock::gateway {
 LoopWatch::Options watched_loops(worker::WorkerSet& workers, const Reconciler& reconciler,
                                  const LinuxFollower& linux_follower, Caretaker& caretaker,
                                  const flow_records::Exporter* flow_records, const bfd::FrrLink* bfd,
-                                 const std::atomic<uint64_t>& control_rounds,
+                                 const LinkDuty* link_duty, const std::atomic<uint64_t>& control_rounds,
                                  std::function<void(const LoopHealth&)> report) {
     using namespace std::chrono_literals;
     LoopWatch::Options options{.sources = {},
@@ -58,6 +58,12 @@ LoopWatch::Options watched_loops(worker::WorkerSet& workers, const Reconciler& r
     if (bfd != nullptr) {
         options.sources.push_back({{.name = "BFD", .limit = 10s}, [bfd] {
                                        const uint64_t rounds = bfd->rounds();
+                                       return LoopReading{.rounds = rounds, .is_resting = rounds == 0};
+                                   }});
+    }
+    if (link_duty != nullptr) {
+        options.sources.push_back({{.name = "shares on links", .limit = 10s}, [link_duty] {
+                                       const uint64_t rounds = link_duty->rounds();
                                        return LoopReading{.rounds = rounds, .is_resting = rounds == 0};
                                    }});
     }

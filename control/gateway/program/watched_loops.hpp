@@ -17,17 +17,18 @@
 #include "control/gateway/care/caretaker.hpp"
 #include "control/gateway/program/linux_follower.hpp"
 #include "control/gateway/program/loop_watch.hpp"
+#include "control/gateway/shares/link_duty.hpp"
 #include "dataplane/worker/worker_set.hpp"
 
 namespace penstock::gateway {
 
 // The LoopWatch uses all arguments until it is stopped. `flow_records`: null if they are off; its loop stalls
-// with its disk. `bfd`: null if it is off. `control_rounds`: of the control loop. `report` is called after
-// each check, on the watching thread.
+// with its disk. `bfd`, `link_duty`: null if they are off. `control_rounds`: of the control loop. `report` is
+// called after each check, on the watching thread.
 [[nodiscard]] LoopWatch::Options watched_loops(worker::WorkerSet& workers, const Reconciler& reconciler,
                                                const LinuxFollower& linux_follower, Caretaker& caretaker,
                                                const flow_records::Exporter* flow_records,
-                                               const bfd::FrrLink* bfd,
+                                               const bfd::FrrLink* bfd, const LinkDuty* link_duty,
                                                const std::atomic<uint64_t>& control_rounds,
                                                std::function<void(const LoopHealth&)> report);
 
