@@ -266,7 +266,9 @@ TEST_P(PredictableRss, FragmentsOfOneDatagramMeet) {
     gateway.publish(services());
     const auto any_worker = [&] { return WorkerId{static_cast<uint8_t>(random.below(GetParam()))}; };
     std::set<uint8_t> owners;
-    for (uint16_t id = 0; id < 64; ++id) {
+    for (uint16_t n = 0; n < 64; ++n) {
+        // In all bits: with some RSS keys, the last six alone do not reach every worker.
+        const auto id = static_cast<uint16_t>(n * 1'021);
         for (const bool to_vip : {true, false}) {
             const packet::FlowKey key{kClient, to_vip ? kVip : kUpAddress, 0, 0, Protocol::Udp, {}};
             std::set<uint8_t> at;
