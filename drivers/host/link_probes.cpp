@@ -8,20 +8,20 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "dataplane/base/protocol.hpp"
 #include "dataplane/packet/answers/link_answer.hpp"
 #include "dataplane/packet/parse.hpp"
+#include "drivers/host/twin_frames.hpp"
 
 namespace penstock::drivers {
 namespace {
 
-constexpr size_t kFrameMin = 60;   // without the checksum that the NIC adds (IEEE 802.3)
 constexpr size_t kFrameMax = 256;  // of a message about an address
 
 template <size_t N>
@@ -83,8 +83,7 @@ int open_socket(uint16_t protocol) {
 std::vector<uint8_t> probe_of(const IpAddr& address, const MacAddr& mac) {
     std::vector<uint8_t> frame(packet::kSolicitationFrameBytes);
     frame.resize(packet::make_link_probe(frame, address, mac));
-    frame.resize(std::max(frame.size(), kFrameMin));
-    return frame;
+    return padded(std::move(frame));
 }
 
 std::optional<AddressClaim> claim_in(ByteView frame) {
@@ -120,16 +119,7 @@ LinkProbes::~LinkProbes() {
 }
 
 bool LinkProbes::send(const route::LinkVip& vip, const MacAddr& mac) noexcept {
-    const auto twin = std::ranges::find(twins_, vip.port, &TwinsByIndex::value_type::second);
-    if (twin == twins_.end()) {
-        return false;
-    }
-    const auto frame = probe_of(vip.address, mac);
-    sockaddr_ll to{};
-    to.sll_family = AF_PACKET;
-    to.sll_ifindex = twin->first;
-    return sendto(arp_, frame.data(), frame.size(), 0, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) >=
-           0;
+    return send_frame(arp_, twins_, vip.port, probe_of(vip.address, mac));
 }
 
 void LinkProbes::receive(const std::function<void(NicPortId port, const AddressClaim& claim)>& take) {

@@ -16,6 +16,7 @@
 #include "drivers/eal/hugepages.hpp"
 #include "drivers/host/ingress_guard.hpp"
 #include "drivers/host/kernel_interface.hpp"
+#include "drivers/host/link_probes.hpp"
 #include "drivers/host/netlink_mirror.hpp"
 #include "drivers/host/tap_twin.hpp"
 #include "drivers/host/vip_addresses.hpp"
@@ -130,6 +131,41 @@ TEST_F(DriversLinux, TwinHasTheFaceAskedFor) {
     EXPECT_NE(addresses.find("10.1.9.9/32"), std::string::npos) << addresses;
     EXPECT_NE(addresses.find("2001:db8:1::1/64"), std::string::npos) << addresses;
     EXPECT_EQ(addresses.find("tentative"), std::string::npos) << addresses;
+}
+
+// Probes leave by the twin of their port. Of what arrives, only claims are passed on; a request of another
+// host is none.
+TEST_F(DriversLinux, ProbesLeaveByTheTwinAndClaimsArrive_PRESENCE006) {
+    const auto up = twin("twp0", kUpMac, {"10.1.0.1/24", "2001:db8:1::1/64"});
+    const auto cluster = twin("twp1", kClusterMac, {"10.2.0.1/24"});
+    ASSERT_TRUE(up && cluster);
+    const auto opened = LinkProbes::open({{up->ifindex(), kUp}, {cluster->ifindex(), kCluster}});
+    ASSERT_TRUE(opened) << opened.error().what;
+    LinkProbes& probes = **opened;
+    const IpAddr vip = IpAddr::v4(10, 1, 0, 80), vip6 = *IpAddr::parse("2001:db8:1::80");
+    for (const IpAddr& address : {vip, vip6}) {
+        EXPECT_TRUE(probes.send({address, kUp}, kUpMac));
+        const Frame sent = probe_of(address, kUpMac);
+        EXPECT_FALSE(next_frame(*up, [&](const Frame& frame) { return frame == sent; }).empty());
+    }
+    EXPECT_FALSE(probes.send({vip, NicPortId{9}}, kUpMac)) << "no such twin";
+
+    const IpAddr host = IpAddr::v4(10, 1, 0, 7), other = IpAddr::v4(10, 2, 0, 80);
+    ASSERT_TRUE(give(*up, arp(1, kHostMac, host, MacAddr{}, vip)));
+    ASSERT_TRUE(give(*up, arp(2, kHostMac, vip, kUpMac, IpAddr::v4(0, 0, 0, 0))));
+    ASSERT_TRUE(give(*up, announcement_of(vip6, kHostMac)));
+    ASSERT_TRUE(give(*cluster, announcement_of(other, kHostMac)));
+    std::vector<std::pair<NicPortId, IpAddr>> claims;
+    EXPECT_TRUE(eventually([&] { return claims.size() >= 3; },
+                           [&] {
+                               probes.receive([&](NicPortId port, const AddressClaim& claim) {
+                                   EXPECT_EQ(claim.mac, kHostMac);
+                                   claims.emplace_back(port, claim.address);
+                               });
+                           }));
+    std::ranges::sort(claims);
+    EXPECT_EQ(claims,
+              (std::vector<std::pair<NicPortId, IpAddr>>{{kUp, vip}, {kUp, vip6}, {kCluster, other}}));
 }
 
 // As on a host with IPv6 disabled by default: solicitations need a link-local source address, too.
