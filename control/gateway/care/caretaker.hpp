@@ -78,7 +78,7 @@ class Caretaker {
     void set_shares(std::shared_ptr<const GatewayShares> shares, uint64_t returning);
     // The plan stays.
     void set_returning(uint64_t returning);
-    // The shares whose addresses workers answer for on links. Any thread.
+    // Workers answer on links for the addresses of these shares. Any thread.
     void set_held(HeldShares held);
 
     // The reason why the desired state withholds all VIPs from the link (PRESENCE-005). "" if they are not

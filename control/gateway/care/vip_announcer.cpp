@@ -117,7 +117,7 @@ bool VipAnnouncer::announce(const Facts& facts, Clock::time_point now) {
     return routes_->work(facts.mirror, facts.ports, wish, now);
 }
 
-// A link has no metric: of two gateways that answer, each host uses the one that it heard last. So only a
+// A link has no metric: of two gateways that answer, each host uses the last answer. So only a
 // gateway that serves answers, and of a share only its holder.
 void VipAnnouncer::answer_on_links(const Facts& facts, const VipRouteKeeper::Wish& wish,
                                    Clock::time_point now) {

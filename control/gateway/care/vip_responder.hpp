@@ -58,7 +58,7 @@ class VipResponder {
     [[nodiscard]] std::vector<route::LinkVip> maybe_answered() const;
     // Whether present() may have changed since the last call.
     [[nodiscard]] bool take_changed() noexcept { return std::exchange(changed_, false); }
-    // Sets `is_answered` of the views (sorted) whose VIPs are present.
+    // Sets `is_answered` of the views (sorted) of VIPs that are present.
     void mark(std::vector<VipView>& views) const;
 
  private:

@@ -67,7 +67,7 @@ class CopyOwners {
     void begin_stream(CopyPeer& peer) noexcept;
 
     [[nodiscard]] Owner& at(Slot copy);
-    // The copy of this slot of the current stream, or the taken copy for whose end it waits.
+    // The copy of this slot of the current stream, or the taken copy that it waits for to end.
     [[nodiscard]] std::optional<Slot> find(const CopyPeer& peer, uint32_t slot);
     // The copy, which has no owner, is of this slot of the peer's current stream.
     void link(Slot copy, CopyPeer& peer, uint32_t slot, uint8_t share);

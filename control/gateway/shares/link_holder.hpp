@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The holder of a share: the gateway whose workers answer ARP and ND for the addresses of the share
+// The holder of a share: the workers of this gateway answer ARP and ND for the addresses of the share
 // (docs/adr/0052). A link has no metric, so of the two gateways of a share only one may answer.
 //
 // While the reports of the other gateway arrive, they decide: the first of these holds the share, as soon as
@@ -72,11 +72,11 @@ class LinkHolder {
                                   const std::function<Peer(const std::string&)>& peer_of,
                                   const Inputs& inputs, Time now);
 
-    // Whose addresses the workers shall answer for.
+    // The workers are to answer for the addresses of these shares.
     [[nodiscard]] uint64_t held() const noexcept { return held_; }
     [[nodiscard]] uint64_t ready() const noexcept { return ready_; }
     [[nodiscard]] uint64_t served() const noexcept { return served_; }
-    // Whose addresses must be probed, so that the next update() can decide.
+    // The addresses of these shares must be probed, so that the next update() can decide.
     [[nodiscard]] uint64_t to_probe() const noexcept { return to_probe_; }
     // Only these shares are the same by a new plan.
     void keep(uint64_t shares) noexcept {
